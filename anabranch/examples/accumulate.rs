@@ -2,10 +2,10 @@
 //!
 //! `cargo run --release -p anabranch --example accumulate`
 //!
-//! Instruments deliver their measurements at any time; a task adds each delivery to the histogram. Adding needs `&mut`, so two
-//! tasks must never add at the same time. But their order makes no difference, and `exclusive()` says so: the task whose
-//! measurements are ready goes first, and no thread waits for a lock. With `sequential()` every task would wait for all earlier
-//! ones, and the first instrument is the slowest.
+//! Instruments deliver their measurements at any time; a task adds each delivery to the histogram. Adding
+//! needs `&mut`, so two tasks must never add at the same time. But their order makes no difference, and
+//! `exclusive()` says so: the task whose measurements are ready goes first, and no thread waits for a lock.
+//! With `sequential()` every task would wait for all earlier ones, and the first instrument is the slowest.
 
 use anabranch::prelude::*;
 use std::{

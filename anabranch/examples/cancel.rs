@@ -2,10 +2,10 @@
 //!
 //! `cargo run --release -p anabranch --example cancel`
 //!
-//! The program submits a task for each block of numbers, all in one group. The task that finds a number cancels the
-//! group. Then blocks that have not begun are not searched at all, and blocks that have begun check the group's token now and then.
-//! A cancelled task writes nothing, so tasks that read its buffer are skipped. None of this is an error; the handles have the
-//! status of each task.
+//! The program submits a task for each block of numbers, all in one group. The task that finds a number
+//! cancels the group. Then blocks that have not begun are not searched at all, and blocks that have begun
+//! check the group's token now and then. A cancelled task writes nothing, so tasks that read its buffer are
+//! skipped. None of this is an error; the handles have the status of each task.
 
 use anabranch::prelude::*;
 
@@ -48,7 +48,8 @@ fn search(group: &TaskGroup, block: usize, found: &Buffer<u64, 0>) -> Result<Tas
     let token = group.token().clone();
     group.task(format!("search block {block}")).over([PER_BLOCK]).reduce(found, min()).kernel(
         move |tile, (found,)| {
-            // The kernel is called once for each of many small tiles, which is often enough to check the token.
+            // The kernel is called once for each of many small tiles, which is often enough to check the
+            // token.
             if token.is_cancelled() {
                 return;
             }

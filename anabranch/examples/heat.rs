@@ -16,7 +16,8 @@ fn main() -> Result<(), Error> {
     let next = rt.buffer::<f32, 2>([ROWS, COLS]).named("next");
     let pictures = rt.host_object(Vec::new());
 
-    // A step there and a step back. They are recorded once and replayed, because each is too short to be worth a submission.
+    // A step there and a step back. They are recorded once and replayed, because each is too short to be
+    // worth a submission.
     let two_steps = rt.record("two steps", |body| {
         for (from, to) in [(&plate, &next), (&next, &plate)] {
             body.task("spread")
@@ -42,7 +43,8 @@ fn main() -> Result<(), Error> {
     })?;
     for step in (200..=1000).step_by(200) {
         two_steps.replay(100)?;
-        // The runtime derives that the picture comes after these steps and before the next ones. The program waits for neither.
+        // The runtime derives that the picture comes after these steps and before the next ones. The program
+        // waits for neither.
         rt.task("draw")
             .once()
             .read(&plate, all())

@@ -2,18 +2,20 @@
 //!
 //! `cargo run --release -p anabranch --example jacobi`
 //!
-//! The program needs another step if the residual of the last one is too large: data-dependent control flow. The obvious loop
-//! submits a step, waits for its residual and decides. While the program decides and submits, no thread computes.
+//! The program needs another step if the residual of the last one is too large: data-dependent control flow.
+//! The obvious loop submits a step, waits for its residual and decides. While the program decides and
+//! submits, no thread computes.
 //!
-//! This program keeps a *window* of steps in flight. A fence captures the residual of each step, and the program waits only for
-//! the oldest fence of the window. If that step has not converged, the next steps are already being computed. The price is a few
-//! steps beyond the one that converged: one less than the width of the window. They do no harm, but improve the solution a
-//! little.
+//! This program keeps a *window* of steps in flight. A fence captures the residual of each step, and the
+//! program waits only for the oldest fence of the window. If that step has not converged, the next steps are
+//! already being computed. The price is a few steps beyond the one that converged: one less than the width of
+//! the window. They do no harm, but improve the solution a little.
 //!
 //! The number of steps does not depend on timing, because the decisions depend on residuals alone.
 //!
-//! There is a shorter way: the steps are recorded once, and the runtime replays them until the residual is below the threshold. On one node a
-//! step then costs no submission, and the program does not wait in between.
+//! There is a shorter way: the steps are recorded once, and the runtime replays them until the residual is
+//! below the threshold. On one node a step then costs no submission, and the program does not wait in
+//! between.
 
 use anabranch::{Fence, prelude::*};
 use std::{collections::VecDeque, time::Instant};
@@ -70,8 +72,8 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Records a step there and a step back, and replays them until the solution has converged. Returns the number of steps, the last residual and the
-/// solution.
+/// Records a step there and a step back, and replays them until the solution has converged. Returns the
+/// number of steps, the last residual and the solution.
 fn solve_recorded(rt: &Runtime) -> Result<(usize, f64, Snapshot<f64, 2>), Error> {
     let field = rt.buffer_from(&start())?.named("field");
     let next = rt.buffer_from(&start())?.named("next");
@@ -165,7 +167,8 @@ fn is_edge(y: usize, x: usize) -> bool {
     [y, x].iter().any(|&i| i == 0 || i == N - 1)
 }
 
-/// The exact solution: each point is the mean of its neighbours. The iteration must find it from the edges alone.
+/// The exact solution: each point is the mean of its neighbours. The iteration must find it from the edges
+/// alone.
 fn exact(y: usize, x: usize) -> f64 {
     let [y, x] = [y, x].map(|i| i as f64 / (N - 1) as f64);
     x * x - y * y

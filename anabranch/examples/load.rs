@@ -2,10 +2,10 @@
 //!
 //! `cargo run --release -p anabranch --example load`, or `mpirun -n 2 target/release/examples/load`
 //!
-//! The work for a row grows with its number, so the last node has far more to do than the first. Each node measures how long it
-//! computes. Now and then all nodes tell each other their times, and each gets a share of the rows in proportion to the speed that it
-//! had: what it has done, divided by its time. The same works for nodes of different speed. The data follows the
-//! shares, and the results keep their bits.
+//! The work for a row grows with its number, so the last node has far more to do than the first. Each node
+//! measures how long it computes. Now and then all nodes tell each other their times, and each gets a share
+//! of the rows in proportion to the speed that it had: what it has done, divided by its time. The same works
+//! for nodes of different speed. The data follows the shares, and the results keep their bits.
 //!
 //! Without `mpirun` the program runs on two nodes in this process.
 
@@ -87,7 +87,8 @@ fn report(round: usize, balances: bool, times: &[f64]) {
     );
 }
 
-/// A step whose work for a row grows with the number of the row. Adds the time that this node computes to `busy`.
+/// A step whose work for a row grows with the number of the row. Adds the time that this node computes to
+/// `busy`.
 fn step(rt: &Runtime, u: &Buffer<f64, 2>, next: &Buffer<f64, 2>, busy: &Arc<AtomicU64>) -> Result<(), Error> {
     let busy = Arc::clone(busy);
     rt.task("step").over([ROWS, COLS]).read(u, neighborhood([1, 0])).write(next, one_to_one()).kernel(

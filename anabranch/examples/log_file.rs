@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p anabranch --example log_file`
 //!
-//! The file belongs to a host object: only tasks that declare an effect on it can use it, and `sequential()` keeps their lines
-//! in the order of submission. Kernels do not use the file and do not wait for it. At the end `drain` moves the file out, and
-//! the program has it back as a plain value.
+//! The file belongs to a host object: only tasks that declare an effect on it can use it, and `sequential()`
+//! keeps their lines in the order of submission. Kernels do not use the file and do not wait for it. At the
+//! end `drain` moves the file out, and the program has it back as a plain value.
 
 use anabranch::prelude::*;
 use std::{
@@ -33,14 +33,16 @@ fn main() -> Result<(), Box<dyn StdError>> {
     Ok(())
 }
 
-/// Runs the program with its log in `file`. Returns the contents of the file, on the node whose tasks write it.
+/// Runs the program with its log in `file`. Returns the contents of the file, on the node whose tasks write
+/// it.
 fn simulate(file: File) -> Result<Option<String>, Box<dyn StdError>> {
     let begin = Instant::now();
     let rt = Runtime::new()?;
     let node = rt.node();
     let log = rt.host_object(BufWriter::new(file)).named("log");
     let field = rt.buffer_from(&vec![0.0_f64; CELLS])?.named("field");
-    // Each line needs the sum of its own step. With versions, the next sum does not wait until the previous one is logged.
+    // Each line needs the sum of its own step. With versions, the next sum does not wait until the previous
+    // one is logged.
     let total = rt.buffer::<f64, 0>([]).named("total").with_versions(STEPS);
 
     for step in 1..=STEPS {

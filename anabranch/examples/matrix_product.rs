@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p anabranch --example matrix_product`
 //!
-//! The program never says which task waits for which. The two matrices are filled at the same time, since neither task needs the
-//! other. The product waits for both, and the verification waits for the product. The program waits only in `drain`, which
-//! returns the result of the verification.
+//! The program never says which task waits for which. The two matrices are filled at the same time, since
+//! neither task needs the other. The product waits for both, and the verification waits for the product. The
+//! program waits only in `drain`, which returns the result of the verification.
 
 use anabranch::prelude::*;
 

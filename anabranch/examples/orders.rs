@@ -2,9 +2,10 @@
 //!
 //! `cargo run --release -p anabranch --example orders`
 //!
-//! Six tasks have an effect on the same object. Between two tasks the stricter order decides. If one is `sequential()`, they run
-//! in the order of submission. Otherwise, if one is `exclusive()`, they run one at a time, in any order. Two `relaxed()` tasks
-//! may run at the same time. The program draws when each task ran, and checks every pair.
+//! Six tasks have an effect on the same object. Between two tasks the stricter order decides. If one is
+//! `sequential()`, they run in the order of submission. Otherwise, if one is `exclusive()`, they run one at a
+//! time, in any order. Two `relaxed()` tasks may run at the same time. The program draws when each task ran,
+//! and checks every pair.
 
 use anabranch::prelude::*;
 use std::{

@@ -2,9 +2,10 @@
 //!
 //! `cargo run --release -p anabranch --example wave_sim`
 //!
-//! A five-point stencil in space and a leapfrog in time need the field at two times. Each step overwrites the older field with
-//! the new one, point by point (`update`). Two steps, of each field in turn, are recorded once and replayed. At regular intervals the program
-//! captures a frame by a *fence*: the runtime takes the copy when that step is done, while the program goes on submitting.
+//! A five-point stencil in space and a leapfrog in time need the field at two times. Each step overwrites the
+//! older field with the new one, point by point (`update`). Two steps, of each field in turn, are recorded
+//! once and replayed. At regular intervals the program captures a frame by a *fence*: the runtime takes the
+//! copy when that step is done, while the program goes on submitting.
 
 use anabranch::{Fence, SequenceBody, prelude::*};
 
@@ -72,7 +73,8 @@ fn advance(body: &SequenceBody, now: &Buffer<f64, 2>, old: &Buffer<f64, 2>) -> R
         })
 }
 
-/// The kinetic energy of the change and the potential energy of the slopes. The scheme conserves their sum exactly.
+/// The kinetic energy of the change and the potential energy of the slopes. The scheme conserves their sum
+/// exactly.
 fn measure_energy(
     rt: &Runtime,
     old: &Buffer<f64, 2>,

@@ -12,8 +12,9 @@ use std::{error::Error as StdError, sync::Arc};
 impl Runtime {
     /// Tells a value to all nodes, and returns the values of all of them, in the order of the nodes.
     ///
-    /// Every node must submit the same tasks. What only one of them knows (the first lines of a file, a signal, a measured time)
-    /// can differ, so a program must not decide by it. It decides by what this returns, which is the same on every node:
+    /// Every node must submit the same tasks. What only one of them knows (the first lines of a file, a
+    /// signal, a measured time) can differ, so a program must not decide by it. It decides by what this
+    /// returns, which is the same on every node:
     ///
     /// ```
     /// use anabranch::{local_nodes, prelude::*};
@@ -29,8 +30,8 @@ impl Runtime {
     /// assert!(results.into_iter().all(|result| result.unwrap() == (10, 1.0 / 12.0, true)));
     /// ```
     ///
-    /// All nodes must call it at the same point of the program, and meet there, which takes some microseconds. No node waits for
-    /// tasks. On one node it costs nothing and returns the one value.
+    /// All nodes must call it at the same point of the program, and meet there, which takes some
+    /// microseconds. No node waits for tasks. On one node it costs nothing and returns the one value.
     ///
     /// # Errors
     /// With [several nodes](crate::guide::nodes), if the run has ended or if this thread may not submit.
@@ -54,8 +55,8 @@ impl Runtime {
         Ok(all.iter().map(|bytes| pod_read_unaligned(bytes)).collect())
     }
 
-    /// Makes one result of the results of all nodes: if any of them is an error, all nodes return the error of the first such node, and
-    /// otherwise each one what it has.
+    /// Makes one result of the results of all nodes: if any of them is an error, all nodes return the error
+    /// of the first such node, and otherwise each one what it has.
     ///
     /// So a `?` does not part the nodes, for an operation that may fail on one of them:
     ///
@@ -74,11 +75,13 @@ impl Runtime {
     /// }
     /// ```
     ///
-    /// All nodes must call it at the same point of the program, and meet there: see [`agree`](Self::agree). It also makes one decision of what concerns this
-    /// node's part only, such as [`TaskHandle::wait`](crate::TaskHandle::wait).
+    /// All nodes must call it at the same point of the program, and meet there: see [`agree`](Self::agree).
+    /// It also makes one decision of what concerns this node's part only, such as
+    /// [`TaskHandle::wait`](crate::TaskHandle::wait).
     ///
     /// # Errors
-    /// [`Error::Agreed`]. With [several nodes](crate::guide::nodes), if the run has ended or if this thread may not submit.
+    /// [`Error::Agreed`]. With [several nodes](crate::guide::nodes), if the run has ended or if this thread
+    /// may not submit.
     pub fn agree_result<T, E>(&self, result: Result<T, E>) -> Result<T, Error>
     where
         E: Into<Box<dyn StdError + Send + Sync>>,

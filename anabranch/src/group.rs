@@ -22,8 +22,8 @@ use std::{borrow::Cow, fmt, panic::Location};
 
 /// A group of tasks: one part of a program, which waits for its own tasks and gets its own failures.
 ///
-/// A group submits tasks like the [runtime](Runtime). It is the answer to programs in which several threads or libraries share
-/// one runtime: each has a group, and none takes the failures of another.
+/// A group submits tasks like the [runtime](Runtime). It is the answer to programs in which several threads
+/// or libraries share one runtime: each has a group, and none takes the failures of another.
 ///
 /// ```
 /// use anabranch::prelude::*;
@@ -40,16 +40,20 @@ use std::{borrow::Cow, fmt, panic::Location};
 /// # Ok::<(), Error>(())
 /// ```
 ///
-/// - *Order.* A group does not change the order of tasks. Dependencies follow from the order in which all tasks of the runtime were
-///   submitted, in whatever groups they are. Buffers and host objects belong to the runtime, and all groups may use them.
-/// - *Groups in groups.* A [nested](Self::group) group belongs to its parent: a wait for the parent waits for the tasks of
-///   both, and cancelling the parent cancels both. Failures come out at the group whose tasks failed, and nowhere else.
-/// - *Failures that follow.* A task that needs results of a failed task is skipped. If it is in another group, both groups report
-///   the failed task.
-/// - *Handles.* Clones are handles to the same group. Tasks may have one, to submit more tasks to their own group. Dropping a
-///   handle neither waits for the tasks nor cancels them. If the last handle is dropped and a failure was not reported, the runtime
-///   prints the failure to standard error once the tasks of the group are done.
-/// - *The runtime.* A group keeps its runtime running: the threads end when the [`Runtime`] and all groups are dropped.
+/// - *Order.* A group does not change the order of tasks. Dependencies follow from the order in which all
+///   tasks of the runtime were submitted, in whatever groups they are. Buffers and host objects belong to the
+///   runtime, and all groups may use them.
+/// - *Groups in groups.* A [nested](Self::group) group belongs to its parent: a wait for the parent waits for
+///   the tasks of both, and cancelling the parent cancels both. Failures come out at the group whose tasks
+///   failed, and nowhere else.
+/// - *Failures that follow.* A task that needs results of a failed task is skipped. If it is in another
+///   group, both groups report the failed task.
+/// - *Handles.* Clones are handles to the same group. Tasks may have one, to submit more tasks to their own
+///   group. Dropping a handle neither waits for the tasks nor cancels them. If the last handle is dropped and
+///   a failure was not reported, the runtime prints the failure to standard error once the tasks of the group
+///   are done.
+/// - *The runtime.* A group keeps its runtime running: the threads end when the [`Runtime`] and all groups
+///   are dropped.
 #[derive(Clone)]
 #[must_use = "a group without tasks does nothing"]
 pub struct TaskGroup {
@@ -57,15 +61,16 @@ pub struct TaskGroup {
 }
 
 impl Runtime {
-    /// Makes a [group](TaskGroup) of tasks, which are waited for, cancelled and reported together. The name is for messages.
+    /// Makes a [group](TaskGroup) of tasks, which are waited for, cancelled and reported together. The name
+    /// is for messages.
     pub fn group(&self, name: impl Into<Cow<'static, str>>) -> TaskGroup {
         TaskGroup { handle: GroupHandle::new(&self.running, name.into()) }
     }
 }
 
 impl TaskGroup {
-    /// Makes a group in this group. Waiting for this group waits for its tasks, too, and cancelling this group cancels them. Its
-    /// failures come out there, and not here.
+    /// Makes a group in this group. Waiting for this group waits for its tasks, too, and cancelling this
+    /// group cancels them. Its failures come out there, and not here.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -88,8 +93,8 @@ impl TaskGroup {
         self.handle.name()
     }
 
-    /// Creates a buffer without contents: see [`Runtime::buffer`]. It belongs to the runtime, not to the group. This is for libraries
-    /// that have a group and no runtime.
+    /// Creates a buffer without contents: see [`Runtime::buffer`]. It belongs to the runtime, not to the
+    /// group. This is for libraries that have a group and no runtime.
     pub fn buffer<T: Element, const D: usize>(&self, extent: impl Into<Extent<D>>) -> Buffer<T, D> {
         runtime::create(self.handle.core(), extent.into(), None)
     }
@@ -142,8 +147,8 @@ impl TaskGroup {
         NewTasks::new(self.handle.core(), Some(&self.handle), name, Location::caller())
     }
 
-    /// Copies buffers, parts of buffers and host objects after all tasks submitted so far: see [`Runtime::fence`]. The fence is a
-    /// task of this group.
+    /// Copies buffers, parts of buffers and host objects after all tasks submitted so far: see
+    /// [`Runtime::fence`]. The fence is a task of this group.
     ///
     /// # Errors
     /// See [`Runtime::fence`].
@@ -156,14 +161,15 @@ impl TaskGroup {
         fence::submit::<Copies, _>(core, group, "fence", false, Location::caller(), what.captures())
     }
 
-    /// Submits an epoch: see [`Runtime::barrier`]. It orders the tasks of all groups, because groups do not change the order of
-    /// tasks. Waiting for it reports the failures of this group.
+    /// Submits an epoch: see [`Runtime::barrier`]. It orders the tasks of all groups, because groups do not
+    /// change the order of tasks. Waiting for it reports the failures of this group.
     #[track_caller]
     pub fn barrier(&self) -> Barrier<()> {
         self.barrier_with(()).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Submits an epoch like [`barrier`](Self::barrier), with captures right before it: see [`Runtime::barrier_with`].
+    /// Submits an epoch like [`barrier`](Self::barrier), with captures right before it: see
+    /// [`Runtime::barrier_with`].
     ///
     /// # Errors
     /// See [`Runtime::fence`]. No barrier is submitted then.
@@ -172,15 +178,16 @@ impl TaskGroup {
         Barrier::submit(self.handle.core(), Some(&self.handle), Location::caller(), captures)
     }
 
-    /// Waits until no task of this group, or of a group in it, is in flight: for the tasks submitted so far, and also for those that
-    /// are submitted meanwhile, by tasks of the group for example.
+    /// Waits until no task of this group, or of a group in it, is in flight: for the tasks submitted so far,
+    /// and also for those that are submitted meanwhile, by tasks of the group for example.
     ///
-    /// The calling thread may run host tasks of the group on its own stack: see [`Runtime::wait`]. If no task is in flight, this
-    /// costs a few loads. With [several nodes](crate::guide::nodes), it also waits until every node has called it and has done its part,
-    /// and all of them get the failures of all.
+    /// The calling thread may run host tasks of the group on its own stack: see [`Runtime::wait`]. If no task
+    /// is in flight, this costs a few loads. With [several nodes](crate::guide::nodes), it also waits until
+    /// every node has called it and has done its part, and all of them get the failures of all.
     ///
     /// # Errors
-    /// [`Error::Failed`] with all failures of this group since the last synchronisation. [`Error::WaitInsideTask`].
+    /// [`Error::Failed`] with all failures of this group since the last synchronisation.
+    /// [`Error::WaitInsideTask`].
     pub fn wait(&self) -> Result<(), Error> {
         const CALL: &str = "TaskGroup::wait";
         let core = self.handle.core();
@@ -201,21 +208,23 @@ impl TaskGroup {
         Idle::of_group(&self.handle)
     }
 
-    /// Calls `callback` once, as soon as no task of this group, or of a group in it, is in flight: now, or on the thread that
-    /// completes the last of them. The status is [`Status::Failed`] if the group has failures that were not reported,
-    /// [`Status::Cancelled`] if it was [cancelled](Self::cancel), and otherwise [`Status::Done`].
+    /// Calls `callback` once, as soon as no task of this group, or of a group in it, is in flight: now, or on
+    /// the thread that completes the last of them. The status is [`Status::Failed`] if the group has failures
+    /// that were not reported, [`Status::Cancelled`] if it was [cancelled](Self::cancel), and otherwise
+    /// [`Status::Done`].
     ///
-    /// The callback counts as a part of a task of every runtime: it may submit tasks and [`check`](Self::check) the group, but
-    /// waiting there, for whichever runtime, is [`Error::WaitInsideTask`]. It delays the thread, so it should be short.
+    /// The callback counts as a part of a task of every runtime: it may submit tasks and
+    /// [`check`](Self::check) the group, but waiting there, for whichever runtime, is
+    /// [`Error::WaitInsideTask`]. It delays the thread, so it should be short.
     ///
     /// With [several nodes](crate::guide::nodes), all of this concerns this node's parts of the tasks.
     ///
-    /// Whatever waits for the group goes on after its callbacks have returned. A callback that another callback adds is called
-    /// after that one.
+    /// Whatever waits for the group goes on after its callbacks have returned. A callback that another
+    /// callback adds is called after that one.
     ///
     /// # Panics
-    /// A panic in the callback is a failure of this group: [`Cause::Callback`](crate::Cause::Callback). If the group is idle
-    /// already, the panic reaches the caller of `on_done`.
+    /// A panic in the callback is a failure of this group: [`Cause::Callback`](crate::Cause::Callback). If
+    /// the group is idle already, the panic reaches the caller of `on_done`.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -234,8 +243,8 @@ impl TaskGroup {
         self.handle.on_done(Location::caller(), callback);
     }
 
-    /// Reports the failures of this group since the last synchronisation, without waiting: see [`Runtime::check`]. Tasks may call
-    /// it, too, unless there are several nodes, which must meet for it.
+    /// Reports the failures of this group since the last synchronisation, without waiting: see
+    /// [`Runtime::check`]. Tasks may call it, too, unless there are several nodes, which must meet for it.
     ///
     /// # Errors
     /// [`Error::Failed`].
@@ -243,18 +252,21 @@ impl TaskGroup {
         self.handle.core().report(Some(&self.handle), "TaskGroup::check")
     }
 
-    /// Cancels the tasks of this group and of the groups in it that have not begun, and all tasks that are submitted to them later.
-    /// This cannot be undone: make another group for tasks that are to run.
+    /// Cancels the tasks of this group and of the groups in it that have not begun, and all tasks that are
+    /// submitted to them later. This cannot be undone: make another group for tasks that are to run.
     ///
-    /// With [several nodes](crate::guide::nodes), this cancels the parts of the tasks on this node. A node that cancels parts of a task alone
-    /// harms no other: what needs their data is skipped, on whatever node. To cancel the same tasks on all nodes, call this on all of them
-    /// at the same point of the program, after they have [agreed](Runtime::agree) on it.
+    /// With [several nodes](crate::guide::nodes), this cancels the parts of the tasks on this node. A node
+    /// that cancels parts of a task alone harms no other: what needs their data is skipped, on whatever node.
+    /// To cancel the same tasks on all nodes, call this on all of them at the same point of the program,
+    /// after they have [agreed](Runtime::agree) on it.
     ///
-    /// A task with a [communicator](crate::Communicator) counts as begun when this node has told the others that it is ready.
+    /// A task with a [communicator](crate::Communicator) counts as begun when this node has told the others
+    /// that it is ready.
     ///
-    /// A cancelled task poisons the buffers that it was to write and leaves host objects as they are; only [replays](crate::Sequence::replay) that have
-    /// begun end early, and poison them, too. No wait reports a cancellation. Fences and
-    /// barriers are not cancelled, because the program looks through them at the results that are left.
+    /// A cancelled task poisons the buffers that it was to write and leaves host objects as they are; only
+    /// [replays](crate::Sequence::replay) that have begun end early, and poison them, too. No wait reports a
+    /// cancellation. Fences and barriers are not cancelled, because the program looks through them at the
+    /// results that are left.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -271,8 +283,8 @@ impl TaskGroup {
         self.handle.token().cancel();
     }
 
-    /// The token of this group. Cancelling it is the same as [`cancel`](Self::cancel). A task that takes long can look at it, and
-    /// loops inside tasks can [have it](anabranch_par::Loop::cancel_with).
+    /// The token of this group. Cancelling it is the same as [`cancel`](Self::cancel). A task that takes long
+    /// can look at it, and loops inside tasks can [have it](anabranch_par::Loop::cancel_with).
     pub fn token(&self) -> &CancellationToken {
         self.handle.token()
     }

@@ -1,7 +1,7 @@
 //! The types and traits behind the builder: what a program writes only in signatures of its own.
 //!
-//! A program that calls `rt.task("…").over(…).read(…).kernel(…)` needs none of these names. A function that takes or returns
-//! a half-built task does:
+//! A program that calls `rt.task("…").over(…).read(…).kernel(…)` needs none of these names. A function that
+//! takes or returns a half-built task does:
 //!
 //! ```
 //! use anabranch::{
@@ -28,8 +28,8 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! The traits of accesses and captures are sealed: other crates can use them, but not implement them. [`Fenceable`] is open: a
-//! type of a program may stand for several captures.
+//! The traits of accesses and captures are sealed: other crates can use them, but not implement them.
+//! [`Fenceable`] is open: a type of a program may stand for several captures.
 //!
 //! | part of the interface | types and traits |
 //! |---|---|

@@ -51,7 +51,8 @@ impl TaskLabel {
     }
 }
 
-/// With several nodes: the lines that have submitted tasks, so that this node can name tasks that another one speaks of.
+/// With several nodes: the lines that have submitted tasks, so that this node can name tasks that another one
+/// speaks of.
 #[derive(Default)]
 pub(crate) struct Locations(Mutex<FxHashMap<usize, &'static Location<'static>>>);
 
@@ -61,8 +62,8 @@ impl Locations {
         self.0.lock().insert(ptr::from_ref(label.location).addr(), label.location);
     }
 
-    /// The label of a task that was submitted in this line. If no task was (in another build of the program, perhaps), the name has the
-    /// line.
+    /// The label of a task that was submitted in this line. If no task was (in another build of the program,
+    /// perhaps), the name has the line.
     #[track_caller]
     pub(crate) fn label(&self, name: &str, file: &str, line: u32, column: u32) -> TaskLabel {
         let is_here = |known: &&&'static Location<'static>| {

@@ -1,8 +1,9 @@
 //! A data-flow runtime for scientific programs.
 //!
-//! A program declares its data ([buffers](Buffer) and [host objects](HostObject)) and, for each task, the data that the task
-//! reads, writes and changes. From these declarations the runtime derives the order of the tasks, splits the work over threads
-//! and lets output run behind the computation. The program needs no locks, no barriers and no `unsafe`.
+//! A program declares its data ([buffers](Buffer) and [host objects](HostObject)) and, for each task, the
+//! data that the task reads, writes and changes. From these declarations the runtime derives the order of the
+//! tasks, splits the work over threads and lets output run behind the computation. The program needs no
+//! locks, no barriers and no `unsafe`.
 //!
 //! ```
 //! use anabranch::prelude::*;
@@ -38,51 +39,56 @@
 //! # Ok::<(), anabranch::Error>(())
 //! ```
 //!
-//! Continue with the [guide]: [orders, epochs and captures](guide::orders) with printed graphs, [reductions and
-//! failures](guide::reductions), [several nodes](guide::nodes), and a list of examples.
+//! Continue with the [guide]: [orders, epochs and captures](guide::orders) with printed graphs, [reductions
+//! and failures](guide::reductions), [several nodes](guide::nodes), and a list of examples.
 //!
 //! # What always holds
 //! - *Serial equivalence*: the results are those of running the tasks one after the other, bit for bit. Only
-//!   [exclusive] and [relaxed] effects may come in another order: by declaring them the program promises that the
-//!   order does not matter.
-//! - *Reductions* have the same bits on any number of threads, also sums of floating-point numbers: values are combined in the
-//!   order of the index space, in a tree whose shape does not depend on the threads.
-//! - *No silent error*: a wrong declaration is an [`Error`] that names task, buffer, region and source line. A kernel that
-//!   leaves its declared region fails its task; in builds with debug assertions, also one that does not write all that it
-//!   declared to [write](Builder::checked). Waiting inside a task is an error, not a deadlock.
-//! - *Failure is data flow*: a task that panics or returns an error poisons the data that it was to write. Tasks that need this
-//!   data are skipped, other tasks run, and the next [`wait`](Runtime::wait) reports the failure; for a task in a
-//!   [group](TaskGroup), the next wait of this group, and no other. A complete overwrite heals a buffer.
-//! - *Cancellation* applies to tasks that have not begun, and to [replays](Sequence::replay). A cancelled task poisons the buffers that it was to write. It leaves
-//!   host objects as they are; only replays that have begun poison them, too. `wait` does not report the cancellation. [Groups](TaskGroup::cancel) do not cancel fences, barriers and
-//!   [`drain`](Runtime::drain), through which the program looks at the results that are left.
-//! - *A waiting thread is delayed only by tasks that it waits for*: a thread that waits for one task runs that task or none, and
-//!   no thread waits for a conflict. [A switch](Builder::help_while_waiting) keeps tasks off threads that wait.
-//! - *No code of the program runs under a lock of the runtime*: range mappers, destructors, `Clone`, callbacks, wakers and
-//!   subscribers of `tracing` may submit tasks.
+//!   [exclusive] and [relaxed] effects may come in another order: by declaring them the program promises that
+//!   the order does not matter.
+//! - *Reductions* have the same bits on any number of threads, also sums of floating-point numbers: values
+//!   are combined in the order of the index space, in a tree whose shape does not depend on the threads.
+//! - *No silent error*: a wrong declaration is an [`Error`] that names task, buffer, region and source line.
+//!   A kernel that leaves its declared region fails its task; in builds with debug assertions, also one that
+//!   does not write all that it declared to [write](Builder::checked). Waiting inside a task is an error, not
+//!   a deadlock.
+//! - *Failure is data flow*: a task that panics or returns an error poisons the data that it was to write.
+//!   Tasks that need this data are skipped, other tasks run, and the next [`wait`](Runtime::wait) reports the
+//!   failure; for a task in a [group](TaskGroup), the next wait of this group, and no other. A complete
+//!   overwrite heals a buffer.
+//! - *Cancellation* applies to tasks that have not begun, and to [replays](Sequence::replay). A cancelled
+//!   task poisons the buffers that it was to write. It leaves host objects as they are; only replays that
+//!   have begun poison them, too. `wait` does not report the cancellation. [Groups](TaskGroup::cancel) do not
+//!   cancel fences, barriers and [`drain`](Runtime::drain), through which the program looks at the results
+//!   that are left.
+//! - *A waiting thread is delayed only by tasks that it waits for*: a thread that waits for one task runs
+//!   that task or none, and no thread waits for a conflict. [A switch](Builder::help_while_waiting) keeps
+//!   tasks off threads that wait.
+//! - *No code of the program runs under a lock of the runtime*: range mappers, destructors, `Clone`,
+//!   callbacks, wakers and subscribers of `tracing` may submit tasks.
 //! - *Bounded memory*: a thread that submits too fast is slowed down, except inside tasks.
 //!
 //! # Graphs and dry runs
-//! With `ANABRANCH_PRINT_GRAPHS=graphs.svg` in the environment, a program draws its task graph when the runtime ends. With
-//! `ANABRANCH_DRY_RUN_NODES=16` it prints what sixteen nodes would execute and send. The functions
-//! [`record_graphs`](Builder::record_graphs) and [`dry_run`](Builder::dry_run) do the same in the program.
-//! [`seeded`](Builder::seeded) runs tasks in an order that can be repeated.
+//! With `ANABRANCH_PRINT_GRAPHS=graphs.svg` in the environment, a program draws its task graph when the
+//! runtime ends. With `ANABRANCH_DRY_RUN_NODES=16` it prints what sixteen nodes would execute and send. The
+//! functions [`record_graphs`](Builder::record_graphs) and [`dry_run`](Builder::dry_run) do the same in the
+//! program. [`seeded`](Builder::seeded) runs tasks in an order that can be repeated.
 //!
 //! # Features
-//! - `print` (on by default): drawings of recorded graphs. Without it `ANABRANCH_PRINT_GRAPHS` is an error, and there is no
-//!   `Runtime::task_graph`.
+//! - `print` (on by default): drawings of recorded graphs. Without it `ANABRANCH_PRINT_GRAPHS` is an error,
+//!   and there is no `Runtime::task_graph`.
 //! - `num-complex`: buffers of the complex numbers of `num-complex`, and their [`sum`] as a reduction.
 //!
 //! # Logging
-//! Warnings (a task that runs for long, a standstill, too many waits, idle threads) and spans of tasks and waits go through
-//! [`tracing`]. Programs that use the `log` crate get the warnings there.
+//! Warnings (a task that runs for long, a standstill, too many waits, idle threads) and spans of tasks and
+//! waits go through [`tracing`]. Programs that use the `log` crate get the warnings there.
 //!
 //! # Safety
-//! All `unsafe` of this crate is in `data` (`allocation`; `view`, whose documentation has the rules that make it sound;
-//! `host_object`, for the value behind its lock), in `execute` (`node` and `head`, for the pointer of a task to its runtime;
-//! `transfer`, `exchange` and `partials`, for memory that transfers between nodes use; `copy`, for memory that copies to and
-//! from devices use) and in `submit` (`reduce`, for the buffer of a reduction; `access`, `body`, `batch`, `fence`, `parts` and
-//! `sequence`, which open accesses).
+//! All `unsafe` of this crate is in `data` (`allocation`; `view`, whose documentation has the rules that make
+//! it sound; `host_object`, for the value behind its lock), in `execute` (`node` and `head`, for the pointer
+//! of a task to its runtime; `transfer`, `exchange` and `partials`, for memory that transfers between nodes
+//! use; `copy`, for memory that copies to and from devices use) and in `submit` (`reduce`, for the buffer of
+//! a reduction; `access`, `body`, `batch`, `fence`, `parts` and `sequence`, which open accesses).
 
 mod agree;
 mod builder;

@@ -1,4 +1,5 @@
-//! Several nodes in one process, each with memory and threads of its own: to try and to test a program as it runs on a cluster.
+//! Several nodes in one process, each with memory and threads of its own: to try and to test a program as it
+//! runs on a cluster.
 
 use crate::{builder::Builder, error::Error, runtime::Runtime};
 use anabranch_wire::{Endpoint, local::Network};
@@ -17,8 +18,8 @@ pub struct LocalNodes {
 
 /// Runs a program on several nodes in this process, each with memory and threads of its own.
 ///
-/// Every node runs the whole program. It submits every task, and executes its part: the runtime splits index spaces over the
-/// nodes, and sends data to the nodes that need them. See [the guide](crate::guide::nodes).
+/// Every node runs the whole program. It submits every task, and executes its part: the runtime splits index
+/// spaces over the nodes, and sends data to the nodes that need them. See [the guide](crate::guide::nodes).
 ///
 /// ```
 /// use anabranch::{local_nodes, prelude::*};
@@ -50,16 +51,17 @@ impl LocalNodes {
         self
     }
 
-    /// Delays messages, so that they overtake each other: by up to this number of polls of the receiver, drawn from a seed. The
-    /// seed also says up to which size data go in one message. Otherwise a program with little data would never try what it does with
-    /// large data.
+    /// Delays messages, so that they overtake each other: by up to this number of polls of the receiver,
+    /// drawn from a seed. The seed also says up to which size data go in one message. Otherwise a program
+    /// with little data would never try what it does with large data.
     pub fn delays(mut self, polls: u32, seed: u64) -> Self {
         (self.delays, self.seed) = (polls, seed);
         self
     }
 
-    /// Loses a node when it has sent this number of messages, as if its process was stopped: nothing reaches it any more, and nothing that it
-    /// sends arrives. After the [timeout](Builder::node_timeout) every call on the other nodes returns an error that names it.
+    /// Loses a node when it has sent this number of messages, as if its process was stopped: nothing reaches
+    /// it any more, and nothing that it sends arrives. After the [timeout](Builder::node_timeout) every call
+    /// on the other nodes returns an error that names it.
     ///
     /// ```
     /// use anabranch::{local_nodes, prelude::*};
@@ -80,11 +82,12 @@ impl LocalNodes {
         self
     }
 
-    /// Runs `program` on each node, on a thread of its own, and returns the results in the order of the nodes.
+    /// Runs `program` on each node, on a thread of its own, and returns the results in the order of the
+    /// nodes.
     ///
     /// # Panics
-    /// If there are no nodes or more than 4,096. If the node to [lose](Self::lose) does not exist. If `program` panics on a node: when all nodes
-    /// have ended.
+    /// If there are no nodes or more than 4,096. If the node to [lose](Self::lose) does not exist. If
+    /// `program` panics on a node: when all nodes have ended.
     pub fn run<R: Send>(
         &self,
         program: impl Fn(Runtime) -> Result<R, Error> + Sync,

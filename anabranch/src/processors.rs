@@ -3,9 +3,10 @@
 use crate::error::Error;
 use anabranch_wire::launched;
 
-/// The number of compute threads of a runtime if the program does not set one: the value of the environment variable
-/// `ANABRANCH_NUM_THREADS`, or else the number of processors that this process may use. Processes that a launcher has started on
-/// the same machine share its processors: each takes its part of those to which the launcher has not bound it alone.
+/// The number of compute threads of a runtime if the program does not set one: the value of the environment
+/// variable `ANABRANCH_NUM_THREADS`, or else the number of processors that this process may use. Processes
+/// that a launcher has started on the same machine share its processors: each takes its part of those to
+/// which the launcher has not bound it alone.
 ///
 /// # Errors
 /// [`Error::Pool`] and [`Error::Connect`] if an environment variable has a wrong value.
@@ -22,8 +23,8 @@ pub fn default_threads() -> Result<usize, Error> {
     Ok(share(threads, of("self"), launcher, here))
 }
 
-/// The part of one of `here` processes that may each use `threads` processors. `own` and `launcher` are the processors to which
-/// this process and its launcher are bound, if they are known.
+/// The part of one of `here` processes that may each use `threads` processors. `own` and `launcher` are the
+/// processors to which this process and its launcher are bound, if they are known.
 fn share(threads: usize, own: Option<usize>, launcher: Option<usize>, here: usize) -> usize {
     let part = |processors: usize| (processors / here).max(1);
     match (own, launcher) {

@@ -1,4 +1,5 @@
-//! The programs of recorded kernels and shaders that a runtime keeps, so that a kernel which is submitted again is not prepared again.
+//! The programs of recorded kernels and shaders that a runtime keeps, so that a kernel which is submitted
+//! again is not prepared again.
 
 use crate::device::{Device, DeviceError, DeviceProgram, Shader, ShaderError, Source};
 use anabranch_kernel::{Program, Recording, shader::ShaderSource};
@@ -6,7 +7,8 @@ use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::{fmt, hash::BuildHasher, mem, sync::Arc};
 
-/// With more programs than this all are forgotten: a runtime that makes new kernels without end needs no memory without end.
+/// With more programs than this all are forgotten: a runtime that makes new kernels without end needs no
+/// memory without end.
 const MOST: usize = 1024;
 
 /// The programs.
@@ -14,8 +16,8 @@ const MOST: usize = 1024;
 pub(crate) struct Programs {
     /// Those of the processor, by the hash of their recordings.
     host: Mutex<FxHashMap<u64, Arc<Program>>>,
-    /// Those of devices, by the addresses of the devices and the hashes, with their programs of the processor, which tell apart recordings
-    /// with one hash.
+    /// Those of devices, by the addresses of the devices and the hashes, with their programs of the
+    /// processor, which tell apart recordings with one hash.
     devices: Mutex<FxHashMap<(usize, u64), Prepared>>,
     /// The shaders whose texts have been checked, by their hashes.
     shaders: Mutex<FxHashMap<u64, Arc<Shader>>>,

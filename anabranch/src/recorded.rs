@@ -1,5 +1,5 @@
-//! What the closure of a [recorded kernel](crate::guide::recorded_kernels) works with: operands, and the values that they give. A
-//! [`Recording`] is what the closure leaves, for [devices](crate::device).
+//! What the closure of a [recorded kernel](crate::guide::recorded_kernels) works with: operands, and the
+//! values that they give. A [`Recording`] is what the closure leaves, for [devices](crate::device).
 //!
 //! A closure needs none of these names. A function that computes with values does:
 //!

@@ -40,13 +40,14 @@ use std::{
 
 /// The data-flow runtime: see the [crate] documentation.
 ///
-/// Several threads may submit tasks, unless the program runs on [several nodes](crate::guide::nodes). The tasks of each thread are in the order in which it submitted them. Dropping the runtime
-/// waits for all tasks. If a failure was not reported, the runtime then prints it to standard error; call [`wait`](Self::wait) or
-/// [`drain`](Self::drain) to get it as an error. The threads end when the runtime and all of its
-/// [groups](crate::TaskGroup) are dropped.
+/// Several threads may submit tasks, unless the program runs on [several nodes](crate::guide::nodes). The
+/// tasks of each thread are in the order in which it submitted them. Dropping the runtime waits for all
+/// tasks. If a failure was not reported, the runtime then prints it to standard error; call
+/// [`wait`](Self::wait) or [`drain`](Self::drain) to get it as an error. The threads end when the runtime and
+/// all of its [groups](crate::TaskGroup) are dropped.
 ///
-/// Threads that share a runtime share its failures, too: `wait` reports a failure once, to the thread that comes first. Give
-/// each of them a [group](Self::group).
+/// Threads that share a runtime share its failures, too: `wait` reports a failure once, to the thread that
+/// comes first. Give each of them a [group](Self::group).
 #[derive(Debug)]
 pub struct Runtime {
     pub(crate) core: Arc<Core>,
@@ -67,7 +68,8 @@ impl Runtime {
         self.core.cluster().map_or(1, |cluster| cluster.nodes())
     }
 
-    /// This node, from 0 to below [`nodes`](Self::nodes). A program that submits other tasks on another node ends with an error.
+    /// This node, from 0 to below [`nodes`](Self::nodes). A program that submits other tasks on another node
+    /// ends with an error.
     pub fn node(&self) -> u16 {
         self.core.cluster().map_or(0, |cluster| cluster.node())
     }
@@ -77,13 +79,14 @@ impl Runtime {
         self.core.threads()
     }
 
-    /// The device that recorded kernels run on, if no task says otherwise: see [`Builder::device`](crate::Builder::device).
+    /// The device that recorded kernels run on, if no task says otherwise: see
+    /// [`Builder::device`](crate::Builder::device).
     pub fn device(&self) -> Option<&Arc<dyn Device>> {
         self.core.device.as_ref()
     }
 
-    /// Creates a buffer without contents: a task must write an element before another reads it. Memory is allocated when a task
-    /// first uses the buffer.
+    /// Creates a buffer without contents: a task must write an element before another reads it. Memory is
+    /// allocated when a task first uses the buffer.
     pub fn buffer<T: Element, const D: usize>(&self, extent: impl Into<Extent<D>>) -> Buffer<T, D> {
         create(&self.core, extent.into(), None)
     }
@@ -105,8 +108,8 @@ impl Runtime {
         HostObject::new(id, number, value, self.core.owner())
     }
 
-    /// Makes a value on the node `home`, and guards it there: a host object of the whole cluster, whose effects are ordered over all
-    /// nodes. See [`ClusterObject`]. `make` is called on the home only.
+    /// Makes a value on the node `home`, and guards it there: a host object of the whole cluster, whose
+    /// effects are ordered over all nodes. See [`ClusterObject`]. `make` is called on the home only.
     ///
     /// If making the value may fail, all nodes must learn of it, by [`agree_result`](Self::agree_result):
     ///
@@ -143,8 +146,8 @@ impl Runtime {
         Ok(ClusterObject { local: HostObject::with(id, number, value, Some(home), self.core.owner()) })
     }
 
-    /// Makes a communicator of all nodes, for tasks that call MPI or a library that uses it. The [builder](crate::Builder::communicators)
-    /// must permit it.
+    /// Makes a communicator of all nodes, for tasks that call MPI or a library that uses it. The
+    /// [builder](crate::Builder::communicators) must permit it.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -173,16 +176,18 @@ impl Runtime {
     /// # Ok::<(), Error>(())
     /// ```
     ///
-    /// All nodes must call it at the same point of the program, and meet there. The communicator is valid as long as the runtime, which
-    /// frees it. An error in a call of MPI ends all processes, as is the rule in MPI, unless the program gives the communicator another handler.
+    /// All nodes must call it at the same point of the program, and meet there. The communicator is valid as
+    /// long as the runtime, which frees it. An error in a call of MPI ends all processes, as is the rule in
+    /// MPI, unless the program gives the communicator another handler.
     ///
-    /// If the program links an MPI library, the runtime uses the same one, if both are from one installation. The program need not initialise
-    /// MPI. If it does so before it builds a runtime, then with `MPI_THREAD_MULTIPLE`.
+    /// If the program links an MPI library, the runtime uses the same one, if both are from one installation.
+    /// The program need not initialise MPI. If it does so before it builds a runtime, then with
+    /// `MPI_THREAD_MULTIPLE`.
     ///
     /// # Errors
     /// [`Error::Setting`] if the builder does not permit communicators, or if the program has made as many as
-    /// there are [host lanes](crate::Builder::host_lanes), broken ones included. With [several nodes](crate::guide::nodes), if the run has ended or if this thread may not
-    /// submit.
+    /// there are [host lanes](crate::Builder::host_lanes), broken ones included. With [several
+    /// nodes](crate::guide::nodes), if the run has ended or if this thread may not submit.
     pub fn communicator(&self) -> Result<Communicator, Error> {
         let handle = self.core.make_communicator()?;
         let (id, number) = self.core.create_object(None);
@@ -196,7 +201,8 @@ impl Runtime {
     }
 
     /// Begins a batch: many host tasks of one kind, which are declared and submitted at once. The guide says
-    /// [what that saves](crate::guide::small_tasks#batches). With several nodes each node runs its share as one task. The name is for messages and printed graphs.
+    /// [what that saves](crate::guide::small_tasks#batches). With several nodes each node runs its share as
+    /// one task. The name is for messages and printed graphs.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -212,9 +218,9 @@ impl Runtime {
         NewTasks::new(&self.core, None, name, Location::caller())
     }
 
-    /// Records tasks once, to [replay](Sequence::replay) them again and again. What an iterative program does in each step is declared, checked and
-    /// ordered once, and then costs a fraction of a submission. `body` builds tasks as the runtime does; none of them runs before the first
-    /// replay. The name is for messages.
+    /// Records tasks once, to [replay](Sequence::replay) them again and again. What an iterative program does
+    /// in each step is declared, checked and ordered once, and then costs a fraction of a submission. `body`
+    /// builds tasks as the runtime does; none of them runs before the first replay. The name is for messages.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -238,10 +244,12 @@ impl Runtime {
     /// # Ok::<(), anabranch::Error>(())
     /// ```
     ///
-    /// A recorded task is a [kernel](crate::interface::SequenceTask::kernel), a [recorded kernel](crate::interface::SequenceTask::each) or a
-    /// [host task](crate::interface::SequenceTask::host), with any accesses to buffers, reductions and sequential effects. On the host of one node, all of them
-    /// run on the threads that run kernels, so a host task of a sequence should not block. With [several nodes](crate::guide::nodes) and on devices a replay
-    /// submits its tasks one by one, with the same results.
+    /// A recorded task is a [kernel](crate::interface::SequenceTask::kernel), a [recorded
+    /// kernel](crate::interface::SequenceTask::each) or a [host task](crate::interface::SequenceTask::host),
+    /// with any accesses to buffers, reductions and sequential effects. On the host of one node, all of them
+    /// run on the threads that run kernels, so a host task of a sequence should not block. With [several
+    /// nodes](crate::guide::nodes) and on devices a replay submits its tasks one by one, with the same
+    /// results.
     ///
     /// # Errors
     /// If `body` returns an error, or declares a task wrongly.
@@ -255,8 +263,8 @@ impl Runtime {
         Sequence::record(&self.running, None, label, body)
     }
 
-    /// Copies a buffer or a part of it, clones a host object, or does several of these at once, after all tasks submitted so
-    /// far. Does not wait: the returned [`Fence`] can be waited for or awaited.
+    /// Copies a buffer or a part of it, clones a host object, or does several of these at once, after all
+    /// tasks submitted so far. Does not wait: the returned [`Fence`] can be waited for or awaited.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -269,8 +277,9 @@ impl Runtime {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Declaration`] if a part of a buffer was never written. [`Error::OtherRuntime`] if an argument does not belong to
-    /// this runtime. [`Error::NoSuchPart`]. [`Error::Setting`] if it is to be captured on a node that does not exist.
+    /// [`Error::Declaration`] if a part of a buffer was never written. [`Error::OtherRuntime`] if an argument
+    /// does not belong to this runtime. [`Error::NoSuchPart`]. [`Error::Setting`] if it is to be captured on
+    /// a node that does not exist.
     #[track_caller]
     pub fn fence<F: Fenceable>(
         &self,
@@ -279,8 +288,9 @@ impl Runtime {
         fence::submit::<Copies, _>(&self.core, None, "fence", false, Location::caller(), what.captures())
     }
 
-    /// Submits an epoch: all tasks submitted so far come before it, all tasks submitted later after it. Does not wait: the
-    /// returned [`Barrier`] can be waited for or awaited. Programs rarely need a barrier, since dependencies order the tasks.
+    /// Submits an epoch: all tasks submitted so far come before it, all tasks submitted later after it. Does
+    /// not wait: the returned [`Barrier`] can be waited for or awaited. Programs rarely need a barrier, since
+    /// dependencies order the tasks.
     ///
     /// # Panics
     /// With [several nodes](crate::guide::nodes), if the run has ended or if this thread may not submit.
@@ -290,9 +300,10 @@ impl Runtime {
         self.barrier_with(()).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Submits an epoch like [`barrier`](Self::barrier), with copies of buffers, parts of buffers and host objects right before
-    /// it. (A task that another thread submits at the same moment may come between the copies and the epoch.)
-    /// [The guide](crate::guide::orders#captures-fences-and-waits) compares this with fences and waits.
+    /// Submits an epoch like [`barrier`](Self::barrier), with copies of buffers, parts of buffers and host
+    /// objects right before it. (A task that another thread submits at the same moment may come between the
+    /// copies and the epoch.) [The guide](crate::guide::orders#captures-fences-and-waits) compares this with
+    /// fences and waits.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -314,13 +325,14 @@ impl Runtime {
 
     /// Waits for all tasks submitted so far, in all groups.
     ///
-    /// The calling thread runs host tasks that it waits for on its own stack. So a `RefCell` or a lock that it has borrowed, also
-    /// in a thread-local, is borrowed inside these tasks, too. [`Builder::help_while_waiting`](crate::Builder::help_while_waiting)
-    /// turns this off for a runtime, and [`blocking`](crate::interface::TaskBuilder::blocking) for one task. If no task is in
-    /// flight, this function costs four loads.
+    /// The calling thread runs host tasks that it waits for on its own stack. So a `RefCell` or a lock that
+    /// it has borrowed, also in a thread-local, is borrowed inside these tasks, too.
+    /// [`Builder::help_while_waiting`](crate::Builder::help_while_waiting) turns this off for a runtime, and
+    /// [`blocking`](crate::interface::TaskBuilder::blocking) for one task. If no task is in flight, this
+    /// function costs four loads.
     ///
-    /// With [several nodes](crate::guide::nodes), it also waits until every node has called it and has done its part. All of them get
-    /// the failures of all.
+    /// With [several nodes](crate::guide::nodes), it also waits until every node has called it and has done
+    /// its part. All of them get the failures of all.
     ///
     /// # Errors
     /// [`Error::Failed`] with all failures since the last synchronisation, except those of tasks in
@@ -341,11 +353,12 @@ impl Runtime {
         self.core.forget_completed();
     }
 
-    /// Reports the failures since the last synchronisation, without waiting, for long loops that end when a task has failed. If
-    /// no task has failed, this costs one load.
+    /// Reports the failures since the last synchronisation, without waiting, for long loops that end when a
+    /// task has failed. If no task has failed, this costs one load.
     ///
-    /// With [several nodes](crate::guide::nodes), all of them get the failures that any of them has by now. So they must meet,
-    /// which takes some microseconds and waits for the last one to call this, but not for tasks: call it now and then, and not for every task.
+    /// With [several nodes](crate::guide::nodes), all of them get the failures that any of them has by now.
+    /// So they must meet, which takes some microseconds and waits for the last one to call this, but not for
+    /// tasks: call it now and then, and not for every task.
     ///
     /// # Errors
     /// [`Error::Failed`].
@@ -373,15 +386,16 @@ impl Runtime {
         self.core.is_idle()
     }
 
-    /// Calls `callback` once when all tasks are done that were submitted before this call, in all groups: now, or on the thread that completes
-    /// the last of them. The status is [`Status::Failed`] if there are failures of tasks in no group that were not reported, and
-    /// otherwise [`Status::Done`].
+    /// Calls `callback` once when all tasks are done that were submitted before this call, in all groups:
+    /// now, or on the thread that completes the last of them. The status is [`Status::Failed`] if there are
+    /// failures of tasks in no group that were not reported, and otherwise [`Status::Done`].
     ///
-    /// The callback counts as a part of a task of every runtime, as that of a [group](crate::TaskGroup::on_done) does. A panic in
-    /// it is a failure, [`Cause::Callback`](crate::Cause::Callback). Later tasks do not wait for the callback.
+    /// The callback counts as a part of a task of every runtime, as that of a
+    /// [group](crate::TaskGroup::on_done) does. A panic in it is a failure,
+    /// [`Cause::Callback`](crate::Cause::Callback). Later tasks do not wait for the callback.
     ///
-    /// With [several nodes](crate::guide::nodes), all of them call this, as they submit the same tasks. It is a
-    /// [barrier](Self::barrier) then, for the tasks of this node.
+    /// With [several nodes](crate::guide::nodes), all of them call this, as they submit the same tasks. It is
+    /// a [barrier](Self::barrier) then, for the tasks of this node.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -418,7 +432,8 @@ impl Runtime {
         Idle { core: Arc::clone(&self.core), group: None, latch, meeting: None, call: "Runtime::idle" }
     }
 
-    /// Waits for all tasks like [`wait`](Self::wait), takes the captured values out of the runtime, and ends it.
+    /// Waits for all tasks like [`wait`](Self::wait), takes the captured values out of the runtime, and ends
+    /// it.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -433,8 +448,9 @@ impl Runtime {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Failed`] with all failures since the last synchronisation. Host objects stay with their handles then: see
-    /// [`HostObject::into_inner`]. [`Error::WaitInsideTask`], and the errors of [`fence`](Self::fence).
+    /// [`Error::Failed`] with all failures since the last synchronisation. Host objects stay with their
+    /// handles then: see [`HostObject::into_inner`]. [`Error::WaitInsideTask`], and the errors of
+    /// [`fence`](Self::fence).
     #[track_caller]
     pub fn drain<C: Captures<Moves>>(self, captures: C) -> Result<C::Output, Error> {
         self.core.check_outside("Runtime::drain")?;
@@ -443,9 +459,9 @@ impl Runtime {
         fence::submit::<Moves, _>(&self.core, None, "drain", true, Location::caller(), captures)?.wait()
     }
 
-    /// Waits for all tasks, takes the captured values out of the runtime, and ends it, like [`drain`](Self::drain), as a `Future`
-    /// for asynchronous code. It begins when it is first polled. A future that is dropped before it is ready drops the runtime,
-    /// and so blocks until all tasks are done.
+    /// Waits for all tasks, takes the captured values out of the runtime, and ends it, like
+    /// [`drain`](Self::drain), as a `Future` for asynchronous code. It begins when it is first polled. A
+    /// future that is dropped before it is ready drops the runtime, and so blocks until all tasks are done.
     ///
     /// # Errors
     /// See [`drain`](Self::drain).
@@ -494,8 +510,8 @@ impl Drop for Runtime {
     }
 }
 
-/// A `Future` that is ready when all tasks are done that were submitted before [`Runtime::idle`] returned it, or when a
-/// [group](crate::TaskGroup::idle) has no task in flight.
+/// A `Future` that is ready when all tasks are done that were submitted before [`Runtime::idle`] returned it,
+/// or when a [group](crate::TaskGroup::idle) has no task in flight.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct Idle {

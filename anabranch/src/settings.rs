@@ -106,8 +106,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings, with those that the program has not made taken from the environment. A setting of the program takes
-    /// precedence, and the variable is then not read.
+    /// The settings, with those that the program has not made taken from the environment. A setting of the
+    /// program takes precedence, and the variable is then not read.
     pub(crate) fn with_environment(mut self) -> Result<Self, Error> {
         let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
         if let Some(path) = variable(PRINT_GRAPHS) {

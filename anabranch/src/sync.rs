@@ -1,4 +1,5 @@
-//! The synchronisation types of nodes, latches and events: those that programs run with, or loom's when a model is checked.
+//! The synchronisation types of nodes, latches and events: those that programs run with, or loom's when a
+//! model is checked.
 //!
 //! The code that runs is the code that loom checks: see `execute/models.rs`.
 

@@ -1,5 +1,5 @@
-//! A barrier comes after all earlier tasks and before all later ones, and captures values at its point of the stream.
-//! A runtime that ends runs every task submitted to it.
+//! A barrier comes after all earlier tasks and before all later ones, and captures values at its point of the
+//! stream. A runtime that ends runs every task submitted to it.
 
 mod common;
 

@@ -296,7 +296,8 @@ fn a_batch_reads_what_a_device_has_computed() {
     }
 }
 
-/// The copies of what a device computes are of each task that computes, so a point waits only for those that it needs.
+/// The copies of what a device computes are of each task that computes, so a point waits only for those that
+/// it needs.
 #[test]
 fn a_point_waits_only_for_the_copies_that_it_needs() {
     let _deadline = deadline();

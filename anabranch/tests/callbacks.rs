@@ -1,5 +1,5 @@
-//! A callback is called once at the end of a task, a fence or a barrier, however that end comes about, and counts as a part of
-//! the task. `drain_async` is `drain` as a future.
+//! A callback is called once at the end of a task, a fence or a barrier, however that end comes about, and
+//! counts as a part of the task. `drain_async` is `drain` as a future.
 
 mod common;
 
@@ -255,8 +255,8 @@ fn a_drain_is_a_future() {
     assert_eq!(ran.load(Relaxed), 1);
 }
 
-/// A panic in a callback of a group is a failure of that group: not of the group or the runtime of its last task. A wait for the
-/// group waits for the callback, too, and so gets the failure.
+/// A panic in a callback of a group is a failure of that group: not of the group or the runtime of its last
+/// task. A wait for the group waits for the callback, too, and so gets the failure.
 #[test]
 fn a_panic_in_a_callback_of_a_group_is_reported_by_that_group() {
     let _deadline = deadline();
@@ -287,7 +287,8 @@ fn a_panic_in_a_callback_of_a_group_is_reported_by_that_group() {
     }
 }
 
-/// A callback adds the next one while a task of the group runs, or while none does. A wait for the group waits for all of them.
+/// A callback adds the next one while a task of the group runs, or while none does. A wait for the group
+/// waits for all of them.
 #[test]
 fn a_wait_for_a_group_waits_for_callbacks_that_callbacks_add() {
     let _deadline = deadline();
@@ -314,8 +315,8 @@ fn a_wait_for_a_group_waits_for_callbacks_that_callbacks_add() {
     }
 }
 
-/// A worker has completed the task that a fence and a kernel need. Code of the program, at the end of the fence, lasts until the program has
-/// waited for the kernel: the worker must not keep the kernel for itself.
+/// A worker has completed the task that a fence and a kernel need. Code of the program, at the end of the
+/// fence, lasts until the program has waited for the kernel: the worker must not keep the kernel for itself.
 #[test]
 fn code_at_the_end_of_a_fence_does_not_hold_other_tasks_up() {
     let _deadline = deadline();

@@ -235,7 +235,8 @@ fn a_task_that_one_node_has_cancelled_is_skipped_on_all() {
     }
 }
 
-/// When all nodes are ready, a task is not cancelled any more, even if its function has not begun on this node.
+/// When all nodes are ready, a task is not cancelled any more, even if its function has not begun on this
+/// node.
 #[test]
 fn a_task_is_not_cancelled_when_all_nodes_are_ready() {
     let _deadline = deadline();
@@ -279,8 +280,8 @@ fn a_task_is_not_cancelled_when_all_nodes_are_ready() {
     assert_eq!(calls.made.load(SeqCst), 2);
 }
 
-/// Each node decides for itself in which order tasks with exclusive effects run. With two communicators, one node could be in the call of one
-/// task, and another node in that of the other.
+/// Each node decides for itself in which order tasks with exclusive effects run. With two communicators, one
+/// node could be in the call of one task, and another node in that of the other.
 #[test]
 fn effects_without_an_order_are_refused() {
     let _deadline = deadline();
@@ -363,7 +364,8 @@ fn a_failure_on_one_node_and_a_cancellation_on_another_skip_the_task_on_all() {
     assert_eq!(calls.made.load(SeqCst), 0);
 }
 
-/// When the run ends after all nodes were ready, and before one of them has begun its part, the others are in the call.
+/// When the run ends after all nodes were ready, and before one of them has begun its part, the others are in
+/// the call.
 #[test]
 fn a_task_runs_on_all_nodes_although_the_run_ends() {
     let _deadline = deadline();

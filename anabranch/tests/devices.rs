@@ -1,4 +1,5 @@
-//! Recorded kernels on devices: the same bits as on the host, copies that somebody needs and no others, and failures.
+//! Recorded kernels on devices: the same bits as on the host, copies that somebody needs and no others, and
+//! failures.
 
 mod common;
 
@@ -335,7 +336,8 @@ fn nothing_is_copied_for_a_task_that_is_refused() {
     assert_eq!(copies(), (1, 0));
 }
 
-/// A task on the host that writes the second half of a buffer when the test says so, and fails then if `fails`.
+/// A task on the host that writes the second half of a buffer when the test says so, and fails then if
+/// `fails`.
 fn held_half(rt: &Runtime, u: &Buffer<f32, 1>, fails: bool) -> mpsc::Sender<()> {
     let (release, held) = mpsc::channel::<()>();
     let task = rt.task("held").once().blocking().update(u, fixed(GridBox::new(4, 8)));

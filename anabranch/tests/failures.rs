@@ -184,7 +184,8 @@ fn a_failed_effect_poisons_the_object() {
     assert_eq!(log.into_inner().unwrap(), [1]);
 }
 
-/// `drain` does not return an object that a panicking task has half changed, even after the failure was reported.
+/// `drain` does not return an object that a panicking task has half changed, even after the failure was
+/// reported.
 #[test]
 fn drain_does_not_return_a_poisoned_object() {
     let _deadline = deadline();
@@ -257,7 +258,8 @@ fn skipped_tasks_do_not_count_as_omitted_failures() {
     assert_eq!((failures.iter().count(), failures.omitted(), failures.skipped()), (64, 1, 1000));
 }
 
-/// An error may own any value of the program, even a handle of a buffer. The runtime drops the handle with the error.
+/// An error may own any value of the program, even a handle of a buffer. The runtime drops the handle with
+/// the error.
 #[test]
 fn errors_that_own_buffers_are_dropped_safely() {
     let _deadline = deadline();

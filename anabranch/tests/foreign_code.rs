@@ -1,5 +1,5 @@
-//! The runtime holds no lock while it calls code of the program: range mappers, destructors, `Clone`, wakers, subscribers of
-//! `tracing`. Each of them may submit tasks and take snapshots.
+//! The runtime holds no lock while it calls code of the program: range mappers, destructors, `Clone`, wakers,
+//! subscribers of `tracing`. Each of them may submit tasks and take snapshots.
 
 mod common;
 

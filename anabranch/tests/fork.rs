@@ -1,6 +1,6 @@
-//! A forked child has none of its parent's threads. Where it would need them, it gets an error and does not wait for ever.
-//! It can start a runtime of its own. This program does not use the test harness, so that at each fork only threads exist that the
-//! test has started.
+//! A forked child has none of its parent's threads. Where it would need them, it gets an error and does not
+//! wait for ever. It can start a runtime of its own. This program does not use the test harness, so that at
+//! each fork only threads exist that the test has started.
 
 #[cfg(unix)]
 fn main() {

@@ -408,8 +408,8 @@ fn a_callback_of_a_group_is_called_once_when_the_group_is_done() {
     }
 }
 
-/// A task is done before the callbacks of its group are called. A wait that begins in between waits for them, whatever later tasks
-/// complete meanwhile.
+/// A task is done before the callbacks of its group are called. A wait that begins in between waits for them,
+/// whatever later tasks complete meanwhile.
 #[test]
 fn a_wait_for_the_runtime_waits_for_callbacks_of_groups() {
     let _deadline = deadline();

@@ -1,4 +1,5 @@
-//! A task handle has the task's status, waits for the task and cancels it. A token cancels all tasks submitted under it.
+//! A task handle has the task's status, waits for the task and cancels it. A token cancels all tasks
+//! submitted under it.
 
 mod common;
 
@@ -323,7 +324,8 @@ fn waiting_through_another_runtime_is_an_error() {
     task.wait().unwrap();
 }
 
-/// In a seeded runtime only threads that submit or wait run tasks. A waiting thread runs the tasks that another one left.
+/// In a seeded runtime only threads that submit or wait run tasks. A waiting thread runs the tasks that
+/// another one left.
 #[test]
 fn two_threads_may_use_a_seeded_runtime() {
     let _deadline = deadline();

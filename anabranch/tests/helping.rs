@@ -1,4 +1,5 @@
-//! A thread that waits runs tasks on its own stack, unless the program turns that off for a runtime or for a task.
+//! A thread that waits runs tasks on its own stack, unless the program turns that off for a runtime or for a
+//! task.
 
 mod common;
 

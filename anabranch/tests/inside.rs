@@ -1,5 +1,6 @@
-//! Inside a task, and in all work that it begins: calls that would wait are errors, submission does not block, and the runtime may
-//! be dropped. Each construct that hands over work, with each call, on 1, 2, 3, 4 and 8 threads.
+//! Inside a task, and in all work that it begins: calls that would wait are errors, submission does not
+//! block, and the runtime may be dropped. Each construct that hands over work, with each call, on 1, 2, 3, 4
+//! and 8 threads.
 
 mod common;
 
@@ -138,7 +139,8 @@ const CONSTRUCTS: [(&str, Construct); 18] = [
     }),
 ];
 
-/// Runs the body in each construct, inside a host task and inside a kernel of the runtime that `start` starts.
+/// Runs the body in each construct, inside a host task and inside a kernel of the runtime that `start`
+/// starts.
 fn everywhere(
     start: impl Fn(usize) -> Runtime + Send + 'static,
     test: impl Fn(&Arc<Runtime>, &str) -> Body + Send + 'static,
@@ -359,8 +361,8 @@ fn woken(future: impl Future + Send + 'static, then: impl FnOnce() + Send + 'sta
     }));
 }
 
-/// The thread that completes a task may be inside of a task of another runtime, because it helps, or not. Callbacks and wakers get the
-/// same answers on both: they must not wait at all.
+/// The thread that completes a task may be inside of a task of another runtime, because it helps, or not.
+/// Callbacks and wakers get the same answers on both: they must not wait at all.
 #[test]
 fn answers_of_callbacks_do_not_depend_on_the_thread_that_calls_them() {
     let _deadline = deadline();
@@ -447,7 +449,8 @@ fn wakers_are_inside_tasks() {
     }
 }
 
-/// A thread that waits inside a task for another runtime does not run tasks that were not begun there: they would count as inside.
+/// A thread that waits inside a task for another runtime does not run tasks that were not begun there: they
+/// would count as inside.
 #[test]
 fn answers_do_not_depend_on_the_thread_that_helps() {
     let _deadline = deadline();
@@ -458,7 +461,8 @@ fn answers_do_not_depend_on_the_thread_that_helps() {
     }
 }
 
-/// Nor do the threads that wait for a seeded runtime. If there is no other thread, one of the runtime runs such tasks.
+/// Nor do the threads that wait for a seeded runtime. If there is no other thread, one of the runtime runs
+/// such tasks.
 #[test]
 fn answers_of_seeded_runtimes_do_not_depend_on_the_thread_that_helps() {
     let _deadline = deadline();

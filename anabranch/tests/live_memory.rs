@@ -1,5 +1,6 @@
-//! Programs without an end run in bounded memory, also if their tasks fail or are cancelled, or if nothing looks at the results.
-//! These tests count the bytes that the whole process has allocated, so they run one at a time, in a test program of their own.
+//! Programs without an end run in bounded memory, also if their tasks fail or are cancelled, or if nothing
+//! looks at the results. These tests count the bytes that the whole process has allocated, so they run one at
+//! a time, in a test program of their own.
 
 mod common;
 
@@ -44,7 +45,8 @@ fn runtime() -> Runtime {
     Runtime::builder().threads(2).max_in_flight(64).build().unwrap()
 }
 
-/// Calls `round` many times, and checks that the memory in use does not grow by more than 256 KiB after the first third.
+/// Calls `round` many times, and checks that the memory in use does not grow by more than 256 KiB after the
+/// first third.
 fn stays_bounded(rounds: usize, mut settle: impl FnMut(), mut round: impl FnMut(usize)) {
     (0..rounds).for_each(&mut round);
     settle();
@@ -210,12 +212,14 @@ fn groups_that_come_and_go() {
     );
 }
 
-/// Node 0 only sends, as fast as it can. Node 1 only receives, and is slow: it sleeps now and then. Each round has two tasks.
+/// Node 0 only sends, as fast as it can. Node 1 only receives, and is slow: it sleeps now and then. Each
+/// round has two tasks.
 fn send_fast_and_receive_slowly(rounds: usize) {
     let _alone = ALONE.lock();
     /// Tasks in flight on a node.
     const IN_FLIGHT: usize = 64;
-    /// Submissions, of which each round has two, by which a node may be ahead of another: 512, and those of a post.
+    /// Submissions, of which each round has two, by which a node may be ahead of another: 512, and those of a
+    /// post.
     const AHEAD: usize = 512 + 64;
     /// The rounds whose data may be under way.
     const UNDER_WAY: usize = (AHEAD + 2 * IN_FLIGHT) / 2 + 1;

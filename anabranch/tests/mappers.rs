@@ -140,7 +140,8 @@ impl Users {
     }
 }
 
-/// Submits a task that updates, and one that reads, each with a hostile mapper. Returns how many were accepted.
+/// Submits a task that updates, and one that reads, each with a hostile mapper. Returns how many were
+/// accepted.
 fn submit(rt: &Runtime, u: &Buffer<u64, 1>, users: &Arc<Users>, vice: Vice, seed: u64) -> usize {
     let (of_write, of_read) = (Arc::clone(users), Arc::clone(users));
     let update = || {

@@ -1,5 +1,5 @@
-//! An endless stream of tasks runs in bounded memory. These tests measure the whole process, so they run one at a time, in a
-//! test program of their own.
+//! An endless stream of tasks runs in bounded memory. These tests measure the whole process, so they run one
+//! at a time, in a test program of their own.
 #![cfg(target_os = "linux")]
 
 mod common;

@@ -1,4 +1,5 @@
-//! Programs on several nodes under a real `mpirun`: this test program starts itself as the processes of an MPI program.
+//! Programs on several nodes under a real `mpirun`: this test program starts itself as the processes of an
+//! MPI program.
 
 use anabranch::{NodeError, WireError, local_nodes, prelude::*};
 use std::{
@@ -49,7 +50,8 @@ fn leave(node: u16, result: impl AsRef<[u8]>) {
     fs::rename(part, whole).unwrap();
 }
 
-/// Leaves the error of a run that has failed on all nodes, and ends the process like a `main` that returns it.
+/// Leaves the error of a run that has failed on all nodes, and ends the process like a `main` that returns
+/// it.
 fn leave_error(node: u16, nodes: u16, error: &Error) -> ! {
     leave(node, error.to_string());
     let folder = env::var_os(FOLDER).unwrap();
@@ -239,7 +241,8 @@ fn ndarray(n: usize, value: impl Fn(usize, usize) -> f64) -> anabranch::ndarray:
     anabranch::ndarray::Array2::from_shape_fn((n, n), |(y, x)| value(y, x))
 }
 
-/// Node 1 fails in several ways; the others have work that needs its data. Returns the errors, which must be the same on all nodes.
+/// Node 1 fails in several ways; the others have work that needs its data. Returns the errors, which must be
+/// the same on all nodes.
 fn failures(rt: Runtime) -> Result<String, Error> {
     const N: usize = 300;
     let node = rt.node();
@@ -289,7 +292,8 @@ fn failures(rt: Runtime) -> Result<String, Error> {
     Ok(texts.join("\n"))
 }
 
-/// All nodes write a file one after the other, in the order of the tasks; the last node has the log. Returns the log, or why it broke.
+/// All nodes write a file one after the other, in the order of the tasks; the last node has the log. Returns
+/// the log, or why it broke.
 fn one_log(rt: Runtime) -> Result<String, Error> {
     let (node, nodes) = (rt.node(), rt.nodes());
     let file = Path::new(&env::var_os(FOLDER).unwrap()).join("lines");
@@ -347,8 +351,8 @@ fn a_node_stops(rt: &Runtime) -> Error {
     rt.wait().unwrap();
     if rt.node() == 1 {
         Command::new("kill").args(["-STOP", &process::id().to_string()]).status().unwrap();
-        // Another thread of this process may get the signal and be late with it. The launcher ends this process when the others
-        // have ended.
+        // Another thread of this process may get the signal and be late with it. The launcher ends this
+        // process when the others have ended.
         loop {
             thread::sleep(Duration::from_millis(5));
         }

@@ -1,4 +1,5 @@
-//! Calls of a real MPI library in tasks, under `mpirun`: this test program starts itself as the processes of an MPI program.
+//! Calls of a real MPI library in tasks, under `mpirun`: this test program starts itself as the processes of
+//! an MPI program.
 
 use anabranch::{Communicator, MpiComm, WireError, prelude::*};
 use std::{
@@ -35,7 +36,8 @@ fn all_gather(comm: MpiComm, nodes: u16, own: u64) -> Vec<u64> {
     let function = symbol(c"MPI_Allgather");
     let mut all = vec![0_u64; nodes.into()];
     let (from, to) = ((&raw const own).cast(), all.as_mut_ptr().cast());
-    // SAFETY: the function has this type in libraries with handles of this width; the memory outlives the call.
+    // SAFETY: the function has this type in libraries with handles of this width; the memory outlives the
+    // call.
     let code = unsafe {
         match (comm.open_mpi(), comm.mpich()) {
             (Some(comm), _) => {
@@ -78,7 +80,8 @@ fn one_process() {
     fs::write(Path::new(&env::var(FOLDER).unwrap()).join(node.to_string()), "").unwrap();
 }
 
-/// Calls of MPI in tasks of two communicators, beside transfers of the runtime. Two programs one after the other.
+/// Calls of MPI in tasks of two communicators, beside transfers of the runtime. Two programs one after the
+/// other.
 fn gathers() -> u16 {
     let mut me = 0;
     for _ in 0..2 {
@@ -243,7 +246,8 @@ fn stuck() -> u16 {
         })
         .unwrap();
     if node == 1 {
-        // The task begins on all nodes or on none. Before, node 0 may not have submitted it, and the end of the run would refuse it.
+        // The task begins on all nodes or on none. Before, node 0 may not have submitted it, and the end of
+        // the run would refuse it.
         begun.recv_timeout(Duration::from_secs(60)).unwrap();
         thread::scope(|scope| scope.spawn(|| drop(rt.buffer::<u8, 1>([1]))).join().unwrap());
         assert!(rt.wait().is_err());
@@ -270,7 +274,8 @@ fn panics() -> u16 {
     node
 }
 
-/// Runs a task on the processes of an MPI program. Returns how many of them have come to its end, and the output.
+/// Runs a task on the processes of an MPI program. Returns how many of them have come to its end, and the
+/// output.
 fn run(mpi: &Mpi, nodes: u16, task: &str, more: &[(&str, &str)]) -> Option<(usize, Output)> {
     let folder = tempfile::tempdir().unwrap();
     let output = mpi.run_test(nodes, "one_process", |command| {

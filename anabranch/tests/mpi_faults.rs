@@ -1,5 +1,5 @@
-//! Faults of processes that `mpirun` has started: whatever happens to one of them, the others end with an error that says so, or
-//! the launcher ends them. No process stays behind.
+//! Faults of processes that `mpirun` has started: whatever happens to one of them, the others end with an
+//! error that says so, or the launcher ends them. No process stays behind.
 
 use anabranch::prelude::*;
 use std::{
@@ -28,7 +28,8 @@ fn run(mpi: &Mpi, nodes: u16, fault: &str, folder: &Path, timeout: &str) -> Opti
         command.env(TASK, fault).env(FOLDER, folder).envs(variables);
     })?;
     for number in notes(folder, "process") {
-        // A process that the launcher has ended may be there for another moment. The deadline of the test ends this.
+        // A process that the launcher has ended may be there for another moment. The deadline of the test
+        // ends this.
         while Path::new("/proc").join(&number).exists() {
             thread::sleep(Duration::from_millis(5));
         }
@@ -131,7 +132,8 @@ fn one_process() {
             end_with(node, nodes, &error.map(drop).unwrap_err());
         }
         "is slow" => {
-            // The program and a task take longer than the timeout of the nodes. The runtime answers meanwhile.
+            // The program and a task take longer than the timeout of the nodes. The runtime answers
+            // meanwhile.
             let long = Duration::from_millis(2500);
             let sleeps = move |_: &Tile<1>, ()| {
                 if is_odd {
@@ -155,7 +157,8 @@ fn one_process() {
 /// Sends a signal to this process, and waits for its effect.
 fn signal(name: &str) {
     Command::new("kill").args([&format!("-{name}"), &process::id().to_string()]).status().unwrap();
-    // Another thread of this process may get the signal and be late with it. A stopped process goes on when the launcher ends it.
+    // Another thread of this process may get the signal and be late with it. A stopped process goes on when
+    // the launcher ends it.
     loop {
         thread::sleep(Duration::from_millis(5));
     }
@@ -180,8 +183,8 @@ fn steps(rt: &Runtime, count: usize, mut before: impl FnMut(usize)) -> Result<()
     Ok(())
 }
 
-/// Runs a fault with both implementations of MPI. If the first process that ends has succeeded, MPICH's launcher ends the others and
-/// reports success.
+/// Runs a fault with both implementations of MPI. If the first process that ends has succeeded, MPICH's
+/// launcher ends the others and reports success.
 fn with_each(fault: &str, timeout: &str, check: impl Fn(&Path, &Output, usize)) {
     for (mpi, nodes) in [(&OPEN_MPI, 3), (&MPICH, 2)] {
         let folder = tempfile::tempdir().unwrap();

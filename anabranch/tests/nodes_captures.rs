@@ -17,7 +17,8 @@ fn squares(rt: &Runtime) -> Result<Buffer<u64, 1>, Error> {
     Ok(u)
 }
 
-/// What node `node` captures in turn `turn`: boxes that overlap, that are far away, that are empty, or nothing.
+/// What node `node` captures in turn `turn`: boxes that overlap, that are far away, that are empty, or
+/// nothing.
 fn part(node: u16, turn: usize) -> Option<GridBox<1>> {
     let begin = (usize::from(node) * 17 + turn * 5) % N;
     match (usize::from(node) + turn) % 5 {
@@ -107,7 +108,8 @@ fn parts_that_differ_between_nodes_are_an_error_on_all() {
     let _deadline = deadline();
     let results = local_nodes(3).threads(2).run(|rt| {
         let (u, me) = (squares(&rt)?, usize::from(rt.node()));
-        // Each node asks for its own rows, and believes that the others ask for the same: all together are the same on all nodes.
+        // Each node asks for its own rows, and believes that the others ask for the same: all together are
+        // the same on all nodes.
         let shift = move |node: u16| 10 * ((usize::from(node) + me) % 3);
         let parts = u.parts(move |node| Some(GridBox::new(shift(node), shift(node) + 10)));
         // A node may have got its part before it hears of the difference.

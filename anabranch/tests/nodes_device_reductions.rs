@@ -1,4 +1,5 @@
-//! Reductions of recorded kernels on devices of several nodes: the bits of one node and of the host, and failures.
+//! Reductions of recorded kernels on devices of several nodes: the bits of one node and of the host, and
+//! failures.
 
 mod common;
 
@@ -11,7 +12,8 @@ use common::devices::{Places, device, same_on_devices, slow};
 use std::{fmt::Debug, sync::Arc, time::Duration};
 use testing::deadline;
 
-/// Leaves that 1, 2, 3, 4 and 7 nodes share equally, and the points of such a line: the part of a node is that of a kernel without reductions.
+/// Leaves that 1, 2, 3, 4 and 7 nodes share equally, and the points of such a line: the part of a node is
+/// that of a kernel without reductions.
 const LEAVES: usize = 84;
 const LINE: usize = LEAVES * 4096;
 
@@ -39,7 +41,8 @@ fn filled<const K: usize>(rt: &Runtime, space: [usize; K]) -> Result<Buffer<f32,
     Ok(u)
 }
 
-/// Reductions of all sorts over a space, of which some go on from what a device or a reduction has left. Returns their bits.
+/// Reductions of all sorts over a space, of which some go on from what a device or a reduction has left.
+/// Returns their bits.
 fn reduced<const K: usize>(rt: &Runtime, space: [usize; K], places: &Places) -> Result<Vec<u64>, Error> {
     let (u, squares) = (filled(rt, space)?, rt.buffer::<f32, K>(space));
     let (total, from_start) = (rt.buffer::<f32, 0>([]), rt.buffer::<f64, 0>([]));
@@ -215,7 +218,8 @@ fn a_node_whose_device_cannot_reduce_computes_on_the_host() {
     assert_eq!(simulated.counts().launches, 3);
 }
 
-/// Runs a program that returns the same on all nodes, with a device for each. That of the odd node, the first or the last one, has these settings.
+/// Runs a program that returns the same on all nodes, with a device for each. That of the odd node, the first
+/// or the last one, has these settings.
 fn with_an_odd_device<R: PartialEq + Debug + Send>(
     odd: impl Fn() -> Simulated + Sync,
     program: impl Fn(&Runtime, &Arc<dyn Device>) -> Result<R, Error> + Sync,
@@ -236,7 +240,8 @@ fn with_an_odd_device<R: PartialEq + Debug + Send>(
 /// The sum of the ones of a line, and two.
 const HEALED: &str = "344066";
 
-/// Sums up a buffer of ones on the device, after the number that is there. Returns the error of `wait` and that of the sum, or the sum.
+/// Sums up a buffer of ones on the device, after the number that is there. Returns the error of `wait` and
+/// that of the sum, or the sum.
 fn sum_up(
     rt: &Runtime,
     on: &Arc<dyn Device>,
@@ -335,7 +340,8 @@ fn a_lost_device_fails_the_reductions_of_all_nodes_and_the_program_goes_on() {
 #[test]
 fn a_first_number_that_is_lost_fails_the_sum_on_all_nodes() {
     let _deadline = deadline();
-    // The batches of the first node: the number, a copy of the ones, and a launch that reads them; then the copy of the number.
+    // The batches of the first node: the number, a copy of the ones, and a launch that reads them; then the
+    // copy of the number.
     let fails = || Simulated::builder().named("odd").fail_batch(4).build();
     for (odd_node, ([waited, result, healed], nodes)) in with_an_odd_device(fails, |rt, on| {
         let (u, total) = ones(rt)?;

@@ -1,5 +1,5 @@
-//! Recorded kernels on devices of several nodes: the same bits as on one node without devices, copies of what crosses the border of a node's part
-//! and no others, and failures.
+//! Recorded kernels on devices of several nodes: the same bits as on one node without devices, copies of what
+//! crosses the border of a node's part and no others, and failures.
 
 mod common;
 
@@ -268,7 +268,8 @@ fn a_task_waits_only_for_the_parts_that_it_reads() {
     }
 }
 
-/// Runs a program that returns the same on all nodes, with a device for each. That of the last node has these settings.
+/// Runs a program that returns the same on all nodes, with a device for each. That of the last node has these
+/// settings.
 fn with_an_odd_device<R: PartialEq + Debug + Send>(
     odd: impl Fn() -> Simulated + Sync,
     program: impl Fn(&Runtime, &Arc<dyn Device>) -> Result<R, Error> + Sync,

@@ -1,4 +1,5 @@
-//! Buffers that all nodes read after a task that overwrote all of them: the nodes exchange their parts, or one node broadcasts what it has.
+//! Buffers that all nodes read after a task that overwrote all of them: the nodes exchange their parts, or
+//! one node broadcasts what it has.
 
 mod common;
 
@@ -130,8 +131,8 @@ fn write_but(rt: &Runtime, u: &Buffer<u64, 1>, node: Option<u16>, bad: &[usize])
     Ok(())
 }
 
-/// The value of each point of u after all nodes have exchanged u. Each node reads u in reverse order. `None` if a part of a task that should
-/// have written the point has failed.
+/// The value of each point of u after all nodes have exchanged u. Each node reads u in reverse order. `None`
+/// if a part of a task that should have written the point has failed.
 fn after_exchange(rt: Runtime, node: Option<u16>, bad: &[usize]) -> Result<Vec<Option<u64>>, Error> {
     let (u, v) = (rt.buffer::<u64, 1>([N]), rt.buffer::<u64, 1>([N]));
     write_but(&rt, &u, node, bad)?;

@@ -1,5 +1,5 @@
-//! Failures and cancellations on several nodes: they go where the data would have gone, and every node gets the same error at the same
-//! point of the program.
+//! Failures and cancellations on several nodes: they go where the data would have gone, and every node gets
+//! the same error at the same point of the program.
 
 mod common;
 
@@ -16,7 +16,8 @@ use testing::deadline;
 
 const NODES: [u16; 5] = [1, 2, 3, 4, 7];
 
-/// Runs a program on these numbers of nodes with 1 to 3 threads and with delays, and returns the results of the nodes of each run.
+/// Runs a program on these numbers of nodes with 1 to 3 threads and with delays, and returns the results of
+/// the nodes of each run.
 fn run_on<R: Send>(nodes: &[u16], program: impl Fn(Runtime) -> Result<R, Error> + Sync) -> Vec<Vec<R>> {
     let mut runs = Vec::new();
     for &count in nodes {
@@ -468,7 +469,8 @@ fn a_refused_task_is_an_error_and_the_program_goes_on() {
         let u = rt.buffer::<u64, 1>([70]).named("u");
         let mut texts = Vec::new();
         for _ in 0..2 {
-            // Refused by the declaration, by the task graph, and by the command graph if there are several nodes.
+            // Refused by the declaration, by the task graph, and by the command graph if there are several
+            // nodes.
             let refused = [
                 rt.task("outside").over([71]).write(&u, one_to_one()).kernel(|_, _| ()),
                 rt.task("never written").over([70]).read(&u, one_to_one()).kernel(|_, _| ()),

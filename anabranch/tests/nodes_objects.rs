@@ -30,7 +30,8 @@ impl Watched {
         Self(Arc::new((0..tasks).map(|_| AtomicUsize::new(0)).collect()))
     }
 
-    /// Runs a part of task number `task`. All parts of the tasks before must have ended, and none of a later task may have begun.
+    /// Runs a part of task number `task`. All parts of the tasks before must have ended, and none of a later
+    /// task may have begun.
     fn part(&self, task: usize, parts: &[usize], is_slow: bool) {
         for (before, parts) in parts[..task].iter().enumerate() {
             assert_eq!(self.0[before].load(SeqCst), *parts, "of task {before}, when {task} begins");

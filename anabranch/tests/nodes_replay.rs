@@ -14,7 +14,8 @@ const NODES: &[u16] = &[1, 2, 3, 4, 7];
 const THREADS: &[usize] = &[1, 2, 3];
 const LEN: usize = 37;
 
-/// Records a smoothing step from `u` to `v` and back with the largest value, which a host task of some node adds to `u`.
+/// Records a smoothing step from `u` to `v` and back with the largest value, which a host task of some node
+/// adds to `u`.
 fn record_steps(rt: &Runtime, u: &Buffer<f64, 1>, v: &Buffer<f64, 1>) -> Result<Sequence, Error> {
     let most = rt.buffer::<f64, 0>([]);
     let last = rt.nodes() - 1;

@@ -1,4 +1,5 @@
-//! Weights of the nodes: each node has its share of the rows, the data follows, and no bit of a result changes.
+//! Weights of the nodes: each node has its share of the rows, the data follows, and no bit of a result
+//! changes.
 
 mod common;
 

@@ -102,7 +102,8 @@ fn relaxed_tasks_run_at_the_same_time() {
     }
 }
 
-/// Only relaxed tasks are unordered with each other. A sequential task comes after all earlier and before all later tasks.
+/// Only relaxed tasks are unordered with each other. A sequential task comes after all earlier and before all
+/// later tasks.
 #[test]
 fn the_stricter_order_decides() {
     let _deadline = deadline();

@@ -1,6 +1,6 @@
-//! The example programs of "Declarative data flow in a graph-based distributed memory runtime system" (the paper behind side
-//! effects, epochs and captures), on one node, on several in this process, and as processes that `mpirun` has started: the same
-//! results everywhere.
+//! The example programs of "Declarative data flow in a graph-based distributed memory runtime system" (the
+//! paper behind side effects, epochs and captures), on one node, on several in this process, and as processes
+//! that `mpirun` has started: the same results everywhere.
 
 use anabranch::{local_nodes, prelude::*};
 use std::{
@@ -19,8 +19,8 @@ const TASK: &str = "ANABRANCH_MPI_TASK";
 
 const N: usize = 24;
 
-/// Listing 1, with the shutdown of listings 5 and 6 (figures 1 and 4): two diagonal matrices, their product, and a reduction that
-/// verifies the product. `drain` captures what the reduction has found.
+/// Listing 1, with the shutdown of listings 5 and 6 (figures 1 and 4): two diagonal matrices, their product,
+/// and a reduction that verifies the product. `drain` captures what the reduction has found.
 fn matrix_product(rt: Runtime) -> Result<bool, Error> {
     let matrix = |name| rt.buffer::<f32, 2>([N, N]).named(name);
     let (a, b, c) = (matrix("A"), matrix("B"), matrix("C"));
@@ -44,8 +44,9 @@ fn matrix_product(rt: Runtime) -> Result<bool, Error> {
     Ok(rt.drain(ok.capture())?[[]])
 }
 
-/// Listings 2 and 3: a file is a host object, and host tasks write to it in the order of the program. Each node has a file of its
-/// own, and the tasks write to that of node 0. The fence and the barrier of figure 3 leave the order as it is.
+/// Listings 2 and 3: a file is a host object, and host tasks write to it in the order of the program. Each
+/// node has a file of its own, and the tasks write to that of node 0. The fence and the barrier of figure 3
+/// leave the order as it is.
 fn log_file(rt: Runtime) -> Result<String, Error> {
     let log = rt.host_object(tempfile::tempfile().expect("a temporary file")).named("log");
     let u = rt.buffer_from(&[0_u64; N])?.named("u");
@@ -69,8 +70,8 @@ fn log_file(rt: Runtime) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Figure 2: tasks with sequential, exclusive and relaxed effects on one object of each node. Returns what is in order: the first
-/// and the last task, and the set of those between them.
+/// Figure 2: tasks with sequential, exclusive and relaxed effects on one object of each node. Returns what is
+/// in order: the first and the last task, and the set of those between them.
 fn orders(rt: Runtime) -> Result<(String, BTreeSet<String>, String), Error> {
     let seen = rt.host_object(Arc::new(Mutex::new(Vec::new()))).named("H");
     for (name, order) in [("1", 's'), ("2", 'e'), ("3", 'r'), ("4", 'r'), ("5", 'e'), ("6", 's')] {

@@ -1,4 +1,5 @@
-//! Kernels in pieces: the same results as without pieces, but a piece begins as soon as its own inputs are there.
+//! Kernels in pieces: the same results as without pieces, but a piece begins as soon as its own inputs are
+//! there.
 
 mod common;
 
@@ -477,7 +478,8 @@ impl Drop for Noted {
     }
 }
 
-/// What the function of a kernel holds is dropped as a part of the last piece, and not by a thread that waits or submits.
+/// What the function of a kernel holds is dropped as a part of the last piece, and not by a thread that waits
+/// or submits.
 #[test]
 fn the_last_piece_drops_the_function() {
     let _deadline = deadline();

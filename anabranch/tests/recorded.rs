@@ -1,4 +1,5 @@
-//! Recorded kernels through the runtime: the bits of loops over points, wherever they run, and errors that name the line.
+//! Recorded kernels through the runtime: the bits of loops over points, wherever they run, and errors that
+//! name the line.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Recorded kernels that take elements of buffers with other ranks than the index space, by their coordinates.
+//! Recorded kernels that take elements of buffers with other ranks than the index space, by their
+//! coordinates.
 
 mod common;
 

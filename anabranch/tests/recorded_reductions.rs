@@ -1,4 +1,5 @@
-//! Reductions of recorded kernels: the bits of the documented tree on any number of threads and nodes, in any chunks and on a device.
+//! Reductions of recorded kernels: the bits of the documented tree on any number of threads and nodes, in any
+//! chunks and on a device.
 
 mod common;
 #[path = "../../kernel/tests/tree/mod.rs"]
@@ -43,7 +44,8 @@ const CUTS: [Cut; 4] = [
     Cut { chunks: Some(100), pieces: 7 },
 ];
 
-/// The results of one task, as bits: two sums of which one goes on from a number, a product, extremes, bits, and an array.
+/// The results of one task, as bits: two sums of which one goes on from a number, a product, extremes, bits,
+/// and an array.
 type Results = (Vec<u64>, Vec<u32>);
 
 fn filled<const K: usize>(rt: &Runtime, space: [usize; K]) -> Result<Buffer<f32, K>, Error> {
@@ -136,7 +138,8 @@ fn plain<const K: usize>(space: [usize; K]) -> Results {
     (numbers, all.map(|u| (u * u).to_bits()).collect())
 }
 
-/// Calls a function for spaces of each rank: of no points, one, some, as many as a leaf, and of short and long rows.
+/// Calls a function for spaces of each rank: of no points, one, some, as many as a leaf, and of short and
+/// long rows.
 macro_rules! for_spaces {
     (|$space:ident| $body:expr) => {{
         for $space in [[0], [1], [63], [4096], [4097], [50_001]] {

@@ -1,4 +1,5 @@
-//! A recorded program and a dry run compute the same results as a plain run, and their graphs show names, regions and messages.
+//! A recorded program and a dry run compute the same results as a plain run, and their graphs show names,
+//! regions and messages.
 
 mod common;
 
@@ -239,8 +240,8 @@ fn a_kernel_on_one_node_gets_all_that_it_reads() {
     assert!(rt.task("nowhere").over([64]).on_node(4).is_err());
 }
 
-/// A program with borders, pieces, a transposition, reductions, fences, an epoch, effects, buffers that are dropped and discarded,
-/// and weights of the nodes.
+/// A program with borders, pieces, a transposition, reductions, fences, an epoch, effects, buffers that are
+/// dropped and discarded, and weights of the nodes.
 fn distributed(rt: &Runtime, nodes: u16) -> Result<f64, Error> {
     const N: usize = 12;
     let u = rt.buffer_from(&ndarray::Array2::from_shape_fn((N, N), |(y, x)| (y * N + x) as f64))?.named("u");

@@ -1,4 +1,5 @@
-//! A reduction has the same bits on any number of threads, with every operator and shape. Wrong use is an error.
+//! A reduction has the same bits on any number of threads, with every operator and shape. Wrong use is an
+//! error.
 
 mod common;
 
@@ -7,8 +8,8 @@ use common::{runtime, runtimes};
 use std::fmt::Debug;
 use testing::deadline;
 
-/// The documented tree: at most `chunks` chunks along the first dimension (64 by default, if the index space is small). Each is folded from its first point
-/// to its last; then neighbours are combined pairwise.
+/// The documented tree: at most `chunks` chunks along the first dimension (64 by default, if the index space
+/// is small). Each is folded from its first point to its last; then neighbours are combined pairwise.
 fn tree<T: Copy>(values: &[T], chunks: usize, operator: &impl Operator<T>) -> T {
     let chunk = |range: GridBox<1>| {
         let values = &values[range.min()[0]..range.max()[0]];
@@ -258,7 +259,8 @@ fn an_operator_that_panics_fails_the_task() {
     let _deadline = deadline();
     for rt in runtimes() {
         let total = rt.buffer::<u32, 0>([]);
-        // The operator panics in a chunk, when partial results are combined, and when the previous contents are included.
+        // The operator panics in a chunk, when partial results are combined, and when the previous contents
+        // are included.
         for limit in [3, 30, 1000] {
             let picky = operator(0, move |a: u32, b: u32| {
                 if a + b > limit && limit < 1000 || a == 5000 {

@@ -50,7 +50,8 @@ fn a_condition_ends_the_replays() {
             assert_eq!((until.task().status(), calls.swap(0, Relaxed)), (Status::Done, 6));
             let (u_after, most_after) = after.wait().unwrap();
             assert_eq!((u_after[[39]], most_after[[]]), (39.0 / 64.0, 39.0 / 64.0));
-            // The condition is on another buffer, is not met, is met by the last replay that may run, or there is none.
+            // The condition is on another buffer, is not met, is met by the last replay that may run, or
+            // there is none.
             let [first, none] = [7, 0].map(|most| decay.replay_until(most, &u, |u| u[[39]] < 0.01).unwrap());
             assert_eq!((first.wait().unwrap(), none.wait().unwrap()), (Some(6), None));
             let unmet = decay.replay_until(3, &most, below(0.0)).unwrap();

@@ -18,7 +18,8 @@ use std::{
 };
 use testing::deadline;
 
-/// A future waits for a task that becomes ready on another thread. That thread has what it waited for and leaves the task.
+/// A future waits for a task that becomes ready on another thread. That thread has what it waited for and
+/// leaves the task.
 #[test]
 fn a_future_is_woken_for_a_task_that_another_thread_makes_ready() {
     let _deadline = deadline();

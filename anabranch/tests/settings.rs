@@ -1,11 +1,12 @@
-//! Environment variables set the threads of a runtime, and the program overrides them. The environment belongs to the whole
-//! process, so each test runs child processes, which run only `probe`.
+//! Environment variables set the threads of a runtime, and the program overrides them. The environment
+//! belongs to the whole process, so each test runs child processes, which run only `probe`.
 
 use anabranch::prelude::*;
 use std::process::Command;
 use testing::deadline;
 
-/// Builds a runtime in a child process with these environment variables. Returns its number of threads, or the error.
+/// Builds a runtime in a child process with these environment variables. Returns its number of threads, or
+/// the error.
 fn probe_with(variables: &[(&str, &str)]) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["probe", "--exact", "--ignored", "--nocapture"])

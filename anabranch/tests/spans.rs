@@ -84,7 +84,8 @@ fn a_fence_whose_subscriber_panics_fails() {
     assert_eq!(rt.fence(&u).unwrap().wait().unwrap()[[0]], 1.0);
 }
 
-/// The steps that exchange data for a fence are no runs of it. If they had spans, this subscriber would let the other node wait for ever.
+/// The steps that exchange data for a fence are no runs of it. If they had spans, this subscriber would let
+/// the other node wait for ever.
 #[test]
 fn transfers_between_nodes_have_no_spans() {
     let _deadline = deadline();

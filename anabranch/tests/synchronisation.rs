@@ -1,4 +1,5 @@
-//! Any thread may wait, fence and drain, blocking or with futures, and a waiting thread runs only tasks that it waits for.
+//! Any thread may wait, fence and drain, blocking or with futures, and a waiting thread runs only tasks that
+//! it waits for.
 
 mod common;
 
@@ -362,7 +363,8 @@ fn a_waiting_thread_runs_only_what_it_waits_for() {
     }
 }
 
-/// A thread that waits for the limit of tasks in flight runs no host task, because the task may wait for that thread.
+/// A thread that waits for the limit of tasks in flight runs no host task, because the task may wait for that
+/// thread.
 #[test]
 fn a_waiting_submitter_runs_no_host_task() {
     let _deadline = deadline();

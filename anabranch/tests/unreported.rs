@@ -1,5 +1,6 @@
-//! Failures that no call has returned to the program are printed when their runtime or group is dropped, and errors are printed
-//! as messages. The programs run as children of this test program, which looks at what they print.
+//! Failures that no call has returned to the program are printed when their runtime or group is dropped, and
+//! errors are printed as messages. The programs run as children of this test program, which looks at what
+//! they print.
 
 mod common;
 
@@ -10,7 +11,8 @@ use testing::deadline;
 
 const CHILD: &str = "ANABRANCH_TEST_CHILD";
 
-/// Runs `program` in a child process, which is this test again. Returns what it prints to standard error; in the child, `None`.
+/// Runs `program` in a child process, which is this test again. Returns what it prints to standard error; in
+/// the child, `None`.
 fn printed(test: &str, program: fn()) -> Option<String> {
     if env::var_os(CHILD).is_some() {
         program();
@@ -64,7 +66,8 @@ fn a_dropped_group_prints_its_failures() {
     assert!(text.contains("the task group \"late\"") && text.contains("task \"free\""), "{text}");
 }
 
-/// The callback is called when the program has dropped the group, and the group has no task in flight any more.
+/// The callback is called when the program has dropped the group, and the group has no task in flight any
+/// more.
 #[test]
 fn a_panic_in_a_callback_of_a_dropped_group_is_printed() {
     let _deadline = deadline();

@@ -44,8 +44,8 @@ fn check<const D: usize>(region: &Region<D>) -> Result<(), TestCaseError> {
     check_shape::<AnyBoxes<D>, D>(region)
 }
 
-/// Asks an update for each point in and beside the buffer, in the three ways, in a task for each. A task whose region has another shape than
-/// promised is refused.
+/// Asks an update for each point in and beside the buffer, in the three ways, in a task for each. A task
+/// whose region has another shape than promised is refused.
 fn check_shape<S: RegionShape<D>, const D: usize>(region: &Region<D>) -> Result<(), TestCaseError> {
     let rt = runtime(1);
     let mapper = Promise::<S, D>(region.clone(), PhantomData);

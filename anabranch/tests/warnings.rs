@@ -1,5 +1,5 @@
-//! Threads that wait warn through `tracing` about tasks that run long, standstills and too many waits. Each warning comes once,
-//! and a healthy program gets none.
+//! Threads that wait warn through `tracing` about tasks that run long, standstills and too many waits. Each
+//! warning comes once, and a healthy program gets none.
 
 mod common;
 
@@ -160,16 +160,16 @@ fn a_starving_runtime_is_reported_once() {
 #[test]
 fn a_healthy_program_gets_no_warning() {
     let _deadline = deadline();
-    // The system may stop a thread for some 20 ms on a busy machine, and a standstill of that length deserves a warning. The
-    // program runs for several times the patience, so that the watchdog has looked.
+    // The system may stop a thread for some 20 ms on a busy machine, and a standstill of that length deserves
+    // a warning. The program runs for several times the patience, so that the watchdog has looked.
     let patience = Duration::from_millis(500);
     let given = warnings(|_| {
         let rt = Runtime::builder().threads(2).patience(patience).build().unwrap();
         let u = rt.buffer_from(&[0; 64]).unwrap();
         let begin = Instant::now();
         while begin.elapsed() < 3 * patience {
-            // The first task ends when all others are submitted. So the submissions find the runtime busy, however fast its
-            // threads are.
+            // The first task ends when all others are submitted. So the submissions find the runtime busy,
+            // however fast its threads are.
             let submitted = Gate::default();
             let all_submitted = submitted.clone();
             rt.task("first").once().update(&u, all()).host(move |_| all_submitted.pass()).unwrap();

@@ -11,10 +11,11 @@ use crate::{
 use anabranch::{Buffer, device::Device, grid::Fixed, prelude::*};
 use std::{fmt, sync::Arc};
 
-/// A `D`-dimensional array of numbers on the host or on a device, with 0 to 4 dimensions. With 0 dimensions it is a single number, such as a sum.
+/// A `D`-dimensional array of numbers on the host or on a device, with 0 to 4 dimensions. With 0 dimensions
+/// it is a single number, such as a sum.
 ///
-/// Operations return at once, and run where the array is. They are tasks: each waits for those that compute what it needs. The elements
-/// are in row-major order: the last axis is contiguous.
+/// Operations return at once, and run where the array is. They are tasks: each waits for those that compute
+/// what it needs. The elements are in row-major order: the last axis is contiguous.
 ///
 /// Handles are cheap to clone: all clones are the same array. [`copy`](Self::copy) makes another one.
 ///
@@ -79,14 +80,15 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         self.arrays.device()
     }
 
-    /// The buffer that holds the elements, for tasks of the program. The array has its first [`len`](Self::len) elements, in row-major order.
-    /// The result of a selection may have a longer buffer.
+    /// The buffer that holds the elements, for tasks of the program. The array has its first
+    /// [`len`](Self::len) elements, in row-major order. The result of a selection may have a longer buffer.
     pub fn buffer(&self) -> &Buffer<T, 1> {
         &self.buffer
     }
 
-    /// The same array as a handle whose operations run on a device. Nothing is copied now: the first operation there that needs the elements
-    /// has them copied. [`copy_to`](Self::copy_to) makes a copy on the device.
+    /// The same array as a handle whose operations run on a device. Nothing is copied now: the first
+    /// operation there that needs the elements has them copied. [`copy_to`](Self::copy_to) makes a copy on
+    /// the device.
     pub fn on(&self, device: &Arc<dyn Device>) -> Self {
         Self { arrays: self.arrays.on(device), ..self.clone() }
     }

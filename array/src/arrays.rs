@@ -1,4 +1,5 @@
-//! A place for arrays, on the host or on a device. The functions that make arrays are in [`new_arrays`](crate::new_arrays).
+//! A place for arrays, on the host or on a device. The functions that make arrays are in
+//! [`new_arrays`](crate::new_arrays).
 
 use crate::{error::ArrayError, place::Place};
 use anabranch::{Runtime, TaskGroup, device::Device};
@@ -6,7 +7,8 @@ use std::sync::Arc;
 
 /// Makes arrays in one place: on the host, or on a device.
 ///
-/// It is a [group](TaskGroup) of tasks of a runtime. Clones are handles to the same group, also [in other places](Self::on).
+/// It is a [group](TaskGroup) of tasks of a runtime. Clones are handles to the same group, also [in other
+/// places](Self::on).
 ///
 /// ```
 /// use anabranch::Runtime;
@@ -25,8 +27,8 @@ pub struct Arrays {
 }
 
 impl Arrays {
-    /// Arrays on the device of a runtime, or on the host if it has none. What that device cannot run, for lack of 64-bit floating-point numbers for
-    /// example, runs on the host.
+    /// Arrays on the device of a runtime, or on the host if it has none. What that device cannot run, for
+    /// lack of 64-bit floating-point numbers for example, runs on the host.
     ///
     /// The arrays keep the runtime running: its threads end when the runtime and all arrays are dropped.
     pub fn new(rt: &Runtime) -> Self {

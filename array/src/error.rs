@@ -27,8 +27,9 @@ impl std::fmt::Display for Call {
 
 /// Why an operation on arrays is refused, or what has failed.
 ///
-/// What is wrong with the arguments is an error of the call. What fails while an operation runs is an error where the program waits for
-/// its results, as with all tasks: [`Runtime`](Self::Runtime), with the chain of causes.
+/// What is wrong with the arguments is an error of the call. What fails while an operation runs is an error
+/// where the program waits for its results, as with all tasks: [`Runtime`](Self::Runtime), with the chain of
+/// causes.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArrayError {
@@ -116,5 +117,6 @@ pub enum ArrayError {
     Runtime(#[from] anabranch::Error),
 }
 
-/// An array has fewer elements: their numbers are `u32`, as the coordinates of recorded kernels are, and the last one stands for none.
+/// An array has fewer elements: their numbers are `u32`, as the coordinates of recorded kernels are, and the
+/// last one stands for none.
 pub const MAX_LEN: usize = u32::MAX as usize;

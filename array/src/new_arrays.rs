@@ -24,7 +24,8 @@ impl Arrays {
     /// An array with a copy of the elements, which are in row-major order: the last axis is contiguous.
     ///
     /// # Errors
-    /// [`ArrayError::Length`] if the number of elements is not that of the shape. [`ArrayError::Runtime`] if there is no memory.
+    /// [`ArrayError::Length`] if the number of elements is not that of the shape. [`ArrayError::Runtime`] if
+    /// there is no memory.
     #[track_caller]
     pub fn from_slice<T: Numeric, const D: usize>(
         &self,
@@ -64,8 +65,9 @@ impl Arrays {
         self.filled(shape, T::default())
     }
 
-    /// An array whose elements a function gives from their coordinates. The function is Rust and runs on the host, on all of its threads.
-    /// [`generate`](Self::generate) takes a recorded closure, which also runs on devices.
+    /// An array whose elements a function gives from their coordinates. The function is Rust and runs on the
+    /// host, on all of its threads. [`generate`](Self::generate) takes a recorded closure, which also runs on
+    /// devices.
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -75,8 +77,8 @@ impl Arrays {
     /// ```
     ///
     /// # Errors
-    /// [`ArrayError::TooLarge`], [`ArrayError::Runtime`]. A panic of the function fails the task: then the array has no contents, and what
-    /// needs it fails.
+    /// [`ArrayError::TooLarge`], [`ArrayError::Runtime`]. A panic of the function fails the task: then the
+    /// array has no contents, and what needs it fails.
     #[track_caller]
     pub fn from_fn<T: Numeric, const D: usize>(
         &self,
@@ -121,11 +123,12 @@ impl Arrays {
         Ok(array)
     }
 
-    /// An array of the contents of a buffer. A buffer with one dimension becomes the array itself, which shares it: see [`Array::buffer`].
-    /// Any other is copied, on the host.
+    /// An array of the contents of a buffer. A buffer with one dimension becomes the array itself, which
+    /// shares it: see [`Array::buffer`]. Any other is copied, on the host.
     ///
     /// # Errors
-    /// [`ArrayError::TooLarge`]. [`ArrayError::Runtime`] if the buffer belongs to another runtime, or if a part of it was never written.
+    /// [`ArrayError::TooLarge`]. [`ArrayError::Runtime`] if the buffer belongs to another runtime, or if a
+    /// part of it was never written.
     #[track_caller]
     pub fn from_buffer<T: Numeric, const D: usize>(
         &self,

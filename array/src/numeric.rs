@@ -14,11 +14,12 @@ pub trait Numeric: ShaderElement + Number + Draw + sealed::Sealed {
     #[doc(hidden)]
     const IS_FLOAT: bool;
 
-    /// The order of [`Array::sort`](crate::Array::sort): that of the numbers; of floating-point numbers `-0.0` comes before `0.0`,
-    /// and what is not a number (NaN) comes last.
+    /// The order of [`Array::sort`](crate::Array::sort): that of the numbers; of floating-point numbers
+    /// `-0.0` comes before `0.0`, and what is not a number (NaN) comes last.
     fn order(&self, other: &Self) -> Ordering;
 
-    /// `c = a · b` for `c` of some rows and `n` columns, in row-major order; `inner` is the number of columns of `a`.
+    /// `c = a · b` for `c` of some rows and `n` columns, in row-major order; `inner` is the number of columns
+    /// of `a`.
     #[doc(hidden)]
     fn multiply(a: &[Self], b: &[Self], c: &mut [Self], inner: usize, n: usize);
 }

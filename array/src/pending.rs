@@ -9,7 +9,8 @@ use std::{
     task::{Context, Poll},
 };
 
-/// A result that is not there yet. It is a `Future`, and a thread can [`wait`](Self::wait) for it. Dropping it discards the result.
+/// A result that is not there yet. It is a `Future`, and a thread can [`wait`](Self::wait) for it. Dropping
+/// it discards the result.
 ///
 /// ```
 /// use anabranch::Runtime;
@@ -82,7 +83,8 @@ impl<R> Pending<R> {
     /// Waits for the result.
     ///
     /// # Errors
-    /// [`ArrayError::Runtime`] if an operation that it depends on has failed, or if this is called inside a task.
+    /// [`ArrayError::Runtime`] if an operation that it depends on has failed, or if this is called inside a
+    /// task.
     pub fn wait(self) -> Result<R, ArrayError> {
         Ok(self.later.wait()?)
     }

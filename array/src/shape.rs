@@ -66,7 +66,8 @@ pub(crate) fn broadcast<const D: usize>(
     Ok(shape)
 }
 
-/// An array as seen from one of its axes: element `x` of position `i` of row `o` is number `(o * len + i) * inner + x`.
+/// An array as seen from one of its axes: element `x` of position `i` of row `o` is number
+/// `(o * len + i) * inner + x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lines {
     /// The product of the lengths before the axis.

@@ -175,7 +175,8 @@ fn sums_of_floats_have_the_same_bits_on_any_number_of_threads_and_in_each_run_on
             assert!(bits(&sums(arrays, &values, shape)) == bits(&ours), "{shape:?}");
             assert_eq!(ours.len(), exact.len());
             for (ours, exact) in ours.into_iter().zip(&exact) {
-                // A simulated device leaves the scans to the host, which adds 32,768 elements one after the other.
+                // A simulated device leaves the scans to the host, which adds 32,768 elements one after the
+                // other.
                 assert!((f64::from(ours) - exact).abs() < 10.0 * most, "{ours}, not {exact}: {shape:?}");
             }
         }

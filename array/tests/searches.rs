@@ -8,7 +8,8 @@ use common::{Drawn, bits, coordinates, elements, hosts, places, shape};
 use proptest::prelude::*;
 use testing::deadline;
 
-/// The number of the least or greatest element: of equal ones the first; what is not a number only if there is nothing else.
+/// The number of the least or greatest element: of equal ones the first; what is not a number only if there
+/// is nothing else.
 fn extreme<T: Drawn>(values: impl Iterator<Item = T>, is_better: fn(&T, &T) -> bool) -> Option<usize> {
     let mut best: Option<(usize, T)> = None;
     #[allow(clippy::eq_op, reason = "only a number is equal to itself")]

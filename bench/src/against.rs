@@ -1,8 +1,8 @@
 //! Compares two builds of this program, to show what a change costs or gains.
 //!
-//! Each row is measured several times with both builds, in turns, so that a machine that becomes slower or faster does
-//! so for both. Each run of a build is a process of its own. The medians and the minima of a row are compared by the
-//! median over its runs.
+//! Each row is measured several times with both builds, in turns, so that a machine that becomes slower or
+//! faster does so for both. Each run of a build is a process of its own. The medians and the minima of a row
+//! are compared by the median over its runs.
 
 use std::{
     ffi::OsStr,
@@ -16,11 +16,12 @@ use crate::{
     row::{Direction, Row},
 };
 
-/// The environment variable that leaves out the peers. An older build that does not know it measures them too.
+/// The environment variable that leaves out the peers. An older build that does not know it measures them
+/// too.
 pub const NO_PEERS: &str = "BENCH_NO_PEERS";
 
-/// Measures `rows` with the program `other` and with this one, and prints the figures and their ratios. Returns whether
-/// every row could be measured with both.
+/// Measures `rows` with the program `other` and with this one, and prints the figures and their ratios.
+/// Returns whether every row could be measured with both.
 pub fn compare(other: &Path, rows: &[&Row], context: &Context, rounds: u16) -> Result<bool, Failure> {
     let this = std::env::current_exe()?;
     let head = ["benchmark", "unit", "before", "now", "ratio", "before (best)", "now (best)", "ratio"];

@@ -1,12 +1,13 @@
 //! Measures a figure: many samples of our side and of each peer, taken in turns.
 //!
-//! A [`Contest`] has one contender of ours and any number of peers. [`Contest::run`] visits them round after round
-//! (A B C, A B C, …), so that a machine whose speed drifts does so for all of them. The first round warms up and does
-//! not count. A visit returns samples; the figure of a contender is the median of the samples of all visits. The usual
-//! visit is [`Load::time`], which times batches of an operation: a sample is the mean of one batch.
+//! A [`Contest`] has one contender of ours and any number of peers. [`Contest::run`] visits them round after
+//! round (A B C, A B C, …), so that a machine whose speed drifts does so for all of them. The first round
+//! warms up and does not count. A visit returns samples; the figure of a contender is the median of the
+//! samples of all visits. The usual visit is [`Load::time`], which times batches of an operation: a sample is
+//! the mean of one batch.
 //!
-//! [`Quantities`] are measured in the same way, for a figure that is computed from several of them: always from their
-//! medians, never from the single visits.
+//! [`Quantities`] are measured in the same way, for a figure that is computed from several of them: always
+//! from their medians, never from the single visits.
 
 use std::{
     thread,
@@ -170,8 +171,8 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Visits all contenders in turn, once to warm up and then `rounds` times. Without [peers](Context::peers), visits our
-    /// side alone.
+    /// Visits all contenders in turn, once to warm up and then `rounds` times. Without
+    /// [peers](Context::peers), visits our side alone.
     ///
     /// # Errors
     /// The first failure of a visit, with the name of the contender.
@@ -201,8 +202,8 @@ impl<'a> Quantities<'a> {
         self
     }
 
-    /// Measures all quantities in turns, once to warm up and then `rounds` times, and computes the figure from their
-    /// medians.
+    /// Measures all quantities in turns, once to warm up and then `rounds` times, and computes the figure
+    /// from their medians.
     ///
     /// # Errors
     /// The first failure of a visit, with the name of the quantity. A figure that is not a number.

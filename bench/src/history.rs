@@ -1,7 +1,9 @@
-//! The history of a program's figures: a file with a run in each line, and the ratios of a run to the one before it.
+//! The history of a program's figures: a file with a run in each line, and the ratios of a run to the one
+//! before it.
 //!
-//! Each line is a JSON object with the commit, the time, the circumstances and the rows of a run. Lines are only ever appended. A row is compared
-//! with the newest earlier run that has it and was taken under the same circumstances; other runs say nothing about it.
+//! Each line is a JSON object with the commit, the time, the circumstances and the rows of a run. Lines are
+//! only ever appended. A row is compared with the newest earlier run that has it and was taken under the same
+//! circumstances; other runs say nothing about it.
 
 use std::{
     fs::{self, OpenOptions},
@@ -22,7 +24,8 @@ use crate::{
 /// A run: a line of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Run {
-    /// The commit that the program was built from, if that is known; `+` follows if the tree had other changes.
+    /// The commit that the program was built from, if that is known; `+` follows if the tree had other
+    /// changes.
     commit: Option<String>,
     /// When the run ended, in seconds since 1970.
     seconds: u64,

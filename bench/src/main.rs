@@ -13,9 +13,10 @@
 //! cargo run --release -p bench -- plot figures.json --output plots
 //! ```
 //!
-//! A benchmark is a [`row::Row`]; all of them are in [`rows`]. The [`harness`] measures our side and the [`peers`] in
-//! turns, and the [`report`] prints the figures. [`workloads`] holds the work that several rows measure. The [`record`]
-//! keeps the figures that the documents of the repository show, and [`plot`] draws those of a run. The README explains how figures are taken.
+//! A benchmark is a [`row::Row`]; all of them are in [`rows`]. The [`harness`] measures our side and the
+//! [`peers`] in turns, and the [`report`] prints the figures. [`workloads`] holds the work that several rows
+//! measure. The [`record`] keeps the figures that the documents of the repository show, and [`plot`] draws
+//! those of a run. The README explains how figures are taken.
 
 #![forbid(unsafe_code)]
 
@@ -55,7 +56,11 @@ use workloads::{application, conflicts, generation, memory, nodes, scaling};
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Arguments {
-    /// `list`, `all`, `documents` (write the recorded figures into the documents again), `plot FILE` (draw the figures of a file that `--json`, `--record` or `--history` has written), `table conflict-cap` (the effect of searching more candidates), `table nodes` (messages and generation time against the number of nodes), `table scaling` (a simulated step of the main program against the number of nodes), or benchmarks: a name, the beginning of names (`region`), or a pattern (`*/2t`)
+    /// `list`, `all`, `documents` (write the recorded figures into the documents again), `plot FILE` (draw
+    /// the figures of a file that `--json`, `--record` or `--history` has written), `table conflict-cap` (the
+    /// effect of searching more candidates), `table nodes` (messages and generation time against the number
+    /// of nodes), `table scaling` (a simulated step of the main program against the number of nodes), or
+    /// benchmarks: a name, the beginning of names (`region`), or a pattern (`*/2t`)
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
@@ -71,7 +76,8 @@ struct Arguments {
     #[arg(long, conflicts_with_all = ["against", "no_peers"])]
     record: bool,
 
-    /// Appends the figures of our side to this file, and prints their ratios to the newest earlier run under the same circumstances
+    /// Appends the figures of our side to this file, and prints their ratios to the newest earlier run under
+    /// the same circumstances
     #[arg(long, value_name = "FILE", conflicts_with = "against")]
     history: Option<PathBuf>,
 
@@ -79,7 +85,8 @@ struct Arguments {
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
 
-    /// Number of threads of the benchmarks whose names do not state it [default: 2, or 1 on a single processor]
+    /// Number of threads of the benchmarks whose names do not state it [default: 2, or 1 on a single
+    /// processor]
     #[arg(short = 'j', long, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 
@@ -91,7 +98,8 @@ struct Arguments {
     #[arg(long, env = against::NO_PEERS, value_parser = FalseyValueParser::new())]
     no_peers: bool,
 
-    /// Another build of this program: measures our side of each benchmark with both builds in turns, and prints the ratios
+    /// Another build of this program: measures our side of each benchmark with both builds in turns, and
+    /// prints the ratios
     #[arg(long, value_name = "PROGRAM", conflicts_with = "json")]
     against: Option<PathBuf>,
 
@@ -116,7 +124,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns whether every benchmark could be measured. A bar that is not met is not a failure; the table reports it.
+/// Returns whether every benchmark could be measured. A bar that is not met is not a failure; the table
+/// reports it.
 fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let rows = rows::all();
     if let Some(text) = run_command(arguments, &rows)? {
@@ -170,7 +179,8 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     Ok(complete)
 }
 
-/// Runs the command that the names are, and returns what it prints, or `None` if the names are those of benchmarks.
+/// Runs the command that the names are, and returns what it prints, or `None` if the names are those of
+/// benchmarks.
 fn run_command(arguments: &Arguments, rows: &[Row]) -> Result<Option<String>, Failure> {
     let names: Vec<&str> = arguments.names.iter().map(String::as_str).collect();
     if arguments.output.is_some() && names[0] != "plot" {

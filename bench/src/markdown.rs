@@ -1,7 +1,8 @@
 //! Tables of figures in Markdown, and the places in documents where they belong.
 //!
-//! A place begins with `<!-- figures: loops foreign -->`, which selects rows as the command line does, or with
-//! `<!-- figures: machine -->`; it ends with `<!-- end of figures -->`. [`fill`] replaces what is between.
+//! A place begins with `<!-- figures: loops foreign -->`, which selects rows as the command line does, or
+//! with `<!-- figures: machine -->`; it ends with `<!-- end of figures -->`. [`fill`] replaces what is
+//! between.
 
 use std::fmt::Write;
 
@@ -13,7 +14,8 @@ use crate::{
 const BEGIN: &str = "<!-- figures: ";
 const END: &str = "<!-- end of figures -->";
 
-/// A table of rows: their names, their descriptions, and their entries. A row without an entry was not measured yet.
+/// A table of rows: their names, their descriptions, and their entries. A row without an entry was not
+/// measured yet.
 pub fn table<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str, Option<&'a Entry>)>) -> String {
     let mut text = String::from("| row | what | Anabranch | peers | bar |\n|---|---|---|---|---|\n");
     let mut shown = Vec::new();

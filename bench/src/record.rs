@@ -1,7 +1,7 @@
 //! The recorded figures (`figures.json`), and the documents that show them.
 //!
-//! `--record` measures rows and replaces their figures in the record. The tables of the [`DOCUMENTS`] are written from
-//! the record alone, so that no figure is ever typed by hand.
+//! `--record` measures rows and replaces their figures in the record. The tables of the [`DOCUMENTS`] are
+//! written from the record alone, so that no figure is ever typed by hand.
 
 use std::{
     fs,
@@ -25,7 +25,8 @@ fn root() -> PathBuf {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     setting: Setting,
-    /// The names of rows that were added on another machine than that of the record, and wait for their figures.
+    /// The names of rows that were added on another machine than that of the record, and wait for their
+    /// figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     waiting: Vec<String>,
     rows: Vec<Entry>,
@@ -45,7 +46,8 @@ impl Record {
         })
     }
 
-    /// The record to which new figures of the rows `chosen` are [added](Self::add): without the old figures of these rows.
+    /// The record to which new figures of the rows `chosen` are [added](Self::add): without the old figures
+    /// of these rows.
     ///
     /// # Errors
     /// If other rows were measured under other circumstances.
@@ -75,8 +77,8 @@ impl Record {
         self.rows.extend(entries);
     }
 
-    /// Writes the record and all documents. Both have the rows in the order of `rows`; figures of rows that are not among
-    /// them are dropped.
+    /// Writes the record and all documents. Both have the rows in the order of `rows`; figures of rows that
+    /// are not among them are dropped.
     ///
     /// # Errors
     /// If a document has a place for rows that do not exist, or a file cannot be read or written.

@@ -5,8 +5,8 @@
 //! Row::higher("store/memory-fs", "MB/s", "frames to memory", memory_fs).bar(times(0.9, "plain write"))
 //! ```
 //!
-//! The figure of every contender is the median of its samples. Only what this program measured itself is a figure:
-//! nothing is quoted.
+//! The figure of every contender is the median of its samples. Only what this program measured itself is a
+//! figure: nothing is quoted.
 
 use crate::harness::{Context, Failure, Outcome};
 
@@ -115,7 +115,8 @@ impl Row {
         self
     }
 
-    /// Sets the function that says whether this machine has what our side needs; if not, what is missing and what to install.
+    /// Sets the function that says whether this machine has what our side needs; if not, what is missing and
+    /// what to install.
     pub fn if_available(self, available: fn() -> Result<(), String>) -> Self {
         Self { available, ..self }
     }
@@ -128,7 +129,8 @@ impl Row {
         (self.available)()
     }
 
-    /// Sets the function that says whether a figure of this machine belongs into the record. Without such a function, all do.
+    /// Sets the function that says whether a figure of this machine belongs into the record. Without such a
+    /// function, all do.
     pub fn record_if(self, recorded: fn() -> bool) -> Self {
         Self { recorded: Some(recorded), ..self }
     }
@@ -174,8 +176,8 @@ impl Row {
         if self.reaches(a, b) { a } else { b }
     }
 
-    /// The figure that must be reached, given the figures of the peers. `None` if the row has no bar, or if the peer that
-    /// the bar depends on was left out.
+    /// The figure that must be reached, given the figures of the peers. `None` if the row has no bar, or if
+    /// the peer that the bar depends on was left out.
     pub fn bar_for(&self, peers: &[(String, f64)]) -> Option<f64> {
         self.strictest(&self.bars, peers)
     }

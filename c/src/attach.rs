@@ -7,8 +7,9 @@ use std::{cell::Cell, mem::ManuallyDrop};
 /// The attachments of one thread.
 struct Attachment {
     count: Cell<usize>,
-    /// Present while `count` is not 0. It is never dropped when the thread ends, because the thread then leaves by itself. So
-    /// the thread-local variable needs no destructor, and other destructors of the thread may still use it.
+    /// Present while `count` is not 0. It is never dropped when the thread ends, because the thread then
+    /// leaves by itself. So the thread-local variable needs no destructor, and other destructors of the
+    /// thread may still use it.
     guard: Cell<Option<ManuallyDrop<Attached>>>,
 }
 

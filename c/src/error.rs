@@ -38,7 +38,8 @@ impl Failure {
     pub(crate) fn caught(payload: Box<dyn Any + Send>) -> Self {
         let text = payload.downcast_ref::<&str>().copied();
         let failure = Self::panicked(text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)));
-        // The destructor of the payload is code of a callback, and may panic too. The payload of that panic is leaked.
+        // The destructor of the payload is code of a callback, and may panic too. The payload of that panic
+        // is leaked.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(payload))).map_err(mem::forget);
         failure
     }

@@ -1,10 +1,11 @@
 //! The functions that C calls.
 //!
-//! The documentation of each function is for callers in C and goes into the header word for word. A call is sound if the
-//! caller keeps what this documentation requires; `SAFETY` comments below call that the caller's contract.
+//! The documentation of each function is for callers in C and goes into the header word for word. A call is
+//! sound if the caller keeps what this documentation requires; `SAFETY` comments below call that the caller's
+//! contract.
 //!
-//! Callbacks are `extern "C-unwind"`: a callback in Rust may panic, and the panic becomes a status. The library cannot catch
-//! an exception of another language, which ends the program.
+//! Callbacks are `extern "C-unwind"`: a callback in Rust may panic, and the panic becomes a status. The
+//! library cannot catch an exception of another language, which ends the program.
 
 #![expect(non_camel_case_types, reason = "the names that C sees")]
 #![expect(clippy::missing_safety_doc, reason = "the documentation is for C, where every function is unsafe")]
@@ -32,7 +33,8 @@ pub enum anabranch_status {
     ANABRANCH_INVALID_ARGUMENT = 1,
     /// A callback written in Rust panicked, or the library itself did.
     ANABRANCH_PANIC = 2,
-    /// This process was forked after the pool was made, so the pool's threads are in the parent process. Nothing was done.
+    /// This process was forked after the pool was made, so the pool's threads are in the parent process.
+    /// Nothing was done.
     ANABRANCH_FORKED = 3,
     /// The call is not allowed inside a loop (or a job). Nothing was done.
     ANABRANCH_STILL_INSIDE = 4,
@@ -66,8 +68,9 @@ type Callback = unsafe extern "C-unwind" fn(data: *mut c_void);
 #[derive(Clone, Copy)]
 struct Data(*mut c_void);
 
-// SAFETY: this library never dereferences the pointer. By the documentation of each function, the caller guarantees that the
-// callback may use the pointer on other threads, and on several at a time where the function says so.
+// SAFETY: this library never dereferences the pointer. By the documentation of each function, the caller
+// guarantees that the callback may use the pointer on other threads, and on several at a time where the
+// function says so.
 unsafe impl Send for Data {}
 // SAFETY: as above.
 unsafe impl Sync for Data {}
@@ -100,13 +103,15 @@ unsafe fn pool_of<'a>(pool: *const anabranch_pool, function: &str) -> Result<&'a
     }
 }
 
-/// Makes a pool whose loops run on `threads` threads: the calling thread, and `threads - 1` workers that start now.
+/// Makes a pool whose loops run on `threads` threads: the calling thread, and `threads - 1` workers that
+/// start now.
 ///
-/// With 0, the environment variable ANABRANCH_NUM_THREADS gives the number of threads; without that variable, it is the
-/// number of processors that this process may use. ANABRANCH_PIN and ANABRANCH_WAIT_POLICY apply, too.
+/// With 0, the environment variable ANABRANCH_NUM_THREADS gives the number of threads; without that variable,
+/// it is the number of processors that this process may use. ANABRANCH_PIN and ANABRANCH_WAIT_POLICY apply,
+/// too.
 ///
-/// Returns NULL on failure: `anabranch_last_status` and `anabranch_last_error` say why. The pool belongs to the caller, who
-/// frees it with `anabranch_pool_free`.
+/// Returns NULL on failure: `anabranch_last_status` and `anabranch_last_error` say why. The pool belongs to
+/// the caller, who frees it with `anabranch_pool_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_pool_new(threads: usize) -> *mut anabranch_pool {
     let mut made = ptr::null_mut();
@@ -121,9 +126,9 @@ pub extern "C" fn anabranch_pool_new(threads: usize) -> *mut anabranch_pool {
 
 /// Runs the pending jobs of the pool, ends its threads, waits for them and frees the pool.
 ///
-/// No other call with this pool may be in progress on any thread, and none may follow. Inside a loop the call fails
-/// (ANABRANCH_STILL_INSIDE), and the pool stays usable. NULL is allowed. A process that was forked after the pool was made
-/// may free it too; there the call waits for no thread.
+/// No other call with this pool may be in progress on any thread, and none may follow. Inside a loop the call
+/// fails (ANABRANCH_STILL_INSIDE), and the pool stays usable. NULL is allowed. A process that was forked
+/// after the pool was made may free it too; there the call waits for no thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_pool_free(pool: *mut anabranch_pool) -> anabranch_status {
     entry(|| {
@@ -132,7 +137,8 @@ pub unsafe extern "C" fn anabranch_pool_free(pool: *mut anabranch_pool) -> anabr
             return Err(Failure::new(ANABRANCH_STILL_INSIDE, message));
         }
         if !pool.is_null() {
-            // SAFETY: by the caller's contract the pointer is from `anabranch_pool_new`, which made a box, and was not freed before.
+            // SAFETY: by the caller's contract the pointer is from `anabranch_pool_new`, which made a box,
+            // and was not freed before.
             drop(unsafe { Box::from_raw(pool) });
         }
         Ok(())
@@ -151,8 +157,8 @@ pub unsafe extern "C" fn anabranch_pool_threads(pool: *const anabranch_pool) -> 
     threads
 }
 
-/// The error message of the last call of this thread that failed, in English (UTF-8, less than 1024 bytes); the empty string
-/// if no call has failed. Never NULL.
+/// The error message of the last call of this thread that failed, in English (UTF-8, less than 1024 bytes);
+/// the empty string if no call has failed. Never NULL.
 ///
 /// The string belongs to the library. This thread may read it until its next call that fails, or until
 /// `anabranch_clear_error`.
@@ -167,8 +173,8 @@ pub extern "C" fn anabranch_last_status() -> anabranch_status {
     error::last_status()
 }
 
-/// The value that a callback returned to make the last call of this thread fail (ANABRANCH_CANCELLED); 0 if that call failed
-/// for another reason, or if none has failed.
+/// The value that a callback returned to make the last call of this thread fail (ANABRANCH_CANCELLED); 0 if
+/// that call failed for another reason, or if none has failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_last_code() -> c_int {
     error::last_code()
@@ -182,8 +188,9 @@ pub extern "C" fn anabranch_clear_error() {
 
 /// Registers the calling thread with the runtime, until it detaches or ends.
 ///
-/// A program never needs this: any thread may call any function, and is registered at its first use. Call this to register a
-/// thread before its first use. Attachments are counted: the thread leaves with the last `anabranch_detach`.
+/// A program never needs this: any thread may call any function, and is registered at its first use. Call
+/// this to register a thread before its first use. Attachments are counted: the thread leaves with the last
+/// `anabranch_detach`.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_attach() -> anabranch_status {
     entry(|| {
@@ -192,20 +199,23 @@ pub extern "C" fn anabranch_attach() -> anabranch_status {
     })
 }
 
-/// Ends one attachment of the calling thread. When the last attachment ends, other threads may reuse the memory that the
-/// runtime keeps for this one. The thread may still call any function, and may attach again.
+/// Ends one attachment of the calling thread. When the last attachment ends, other threads may reuse the
+/// memory that the runtime keeps for this one. The thread may still call any function, and may attach again.
 ///
-/// Fails if the thread is not attached (ANABRANCH_NOT_ATTACHED). Also fails if this is the last attachment and the thread is
-/// inside a loop or a job (ANABRANCH_STILL_INSIDE); the thread stays attached then. A thread that ends need not detach.
+/// Fails if the thread is not attached (ANABRANCH_NOT_ATTACHED). Also fails if this is the last attachment
+/// and the thread is inside a loop or a job (ANABRANCH_STILL_INSIDE); the thread stays attached then. A
+/// thread that ends need not detach.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_detach() -> anabranch_status {
     entry(attach::detach)
 }
 
-/// Calls `f(data)` on the calling thread, which may be any thread, with `pool` as its current pool: for callbacks that enter
-/// the runtime on threads that the runtime did not start. Takes no lock and allocates no memory.
+/// Calls `f(data)` on the calling thread, which may be any thread, with `pool` as its current pool: for
+/// callbacks that enter the runtime on threads that the runtime did not start. Takes no lock and allocates no
+/// memory.
 ///
-/// Fails if `pool` or `f` is NULL, and in a process that was forked after the pool was made. Then `f` is not called.
+/// Fails if `pool` or `f` is NULL, and in a process that was forked after the pool was made. Then `f` is not
+/// called.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_call(
     pool: *const anabranch_pool,
@@ -239,16 +249,17 @@ fn fail(why: impl Into<Failure>) -> anabranch_status {
     why.into().record()
 }
 
-/// Submits a job: `f(data)` is called some time later, on a worker of the pool or by `anabranch_job_wait`. Jobs begin in
-/// about the order in which they were submitted.
+/// Submits a job: `f(data)` is called some time later, on a worker of the pool or by `anabranch_job_wait`.
+/// Jobs begin in about the order in which they were submitted.
 ///
-/// If `job` is not NULL, `*job` is set to a handle, which belongs to the caller: end it with `anabranch_job_wait` or
-/// `anabranch_job_free`. If `job` is NULL, there is no handle to wait with. A pool of one thread has no workers, so the
-/// threads that use it run its jobs. The calling thread does so before this returns, or when it leaves the loop or job that
-/// it is in.
+/// If `job` is not NULL, `*job` is set to a handle, which belongs to the caller: end it with
+/// `anabranch_job_wait` or `anabranch_job_free`. If `job` is NULL, there is no handle to wait with. A pool of
+/// one thread has no workers, so the threads that use it run its jobs. The calling thread does so before this
+/// returns, or when it leaves the loop or job that it is in.
 ///
-/// The data behind `data` must live until the job has ended, and `f` must be allowed to use it on another thread.
-/// Fails if `pool` or `f` is NULL, and in a process that was forked after the pool was made; `*job` is NULL then.
+/// The data behind `data` must live until the job has ended, and `f` must be allowed to use it on another
+/// thread. Fails if `pool` or `f` is NULL, and in a process that was forked after the pool was made; `*job`
+/// is NULL then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_submit(
     pool: *const anabranch_pool,
@@ -285,8 +296,8 @@ fn check_process(job: &anabranch_job) -> Result<(), Failure> {
     Err(Failure::new(ANABRANCH_FORKED, message))
 }
 
-/// Waits until the job has ended, and frees the handle. If no thread has begun the job, the calling thread runs it now. While
-/// it waits, the thread runs nothing else.
+/// Waits until the job has ended, and frees the handle. If no thread has begun the job, the calling thread
+/// runs it now. While it waits, the thread runs nothing else.
 ///
 /// Fails if `job` is NULL, if the job panicked, and in a process that was forked after the job was submitted.
 #[unsafe(no_mangle)]
@@ -295,15 +306,16 @@ pub unsafe extern "C" fn anabranch_job_wait(job: *mut anabranch_job) -> anabranc
         if job.is_null() {
             return Err(Failure::null("anabranch_job_wait", "job"));
         }
-        // SAFETY: by the caller's contract the pointer is from `anabranch_submit`, which made a box, and was not ended before.
+        // SAFETY: by the caller's contract the pointer is from `anabranch_submit`, which made a box, and was
+        // not ended before.
         let job = unsafe { Box::from_raw(job) };
         check_process(&job)?;
         job.handle.join().map_err(|panic| Failure::caught(panic.into_payload()))
     })
 }
 
-/// Whether the job has ended, so that `anabranch_job_wait` returns at once. Returns false, and sets the error, if `job` is NULL
-/// and in a process that was forked after the job was submitted.
+/// Whether the job has ended, so that `anabranch_job_wait` returns at once. Returns false, and sets the
+/// error, if `job` is NULL and in a process that was forked after the job was submitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_job_is_done(job: *const anabranch_job) -> bool {
     let mut done = false;
@@ -326,19 +338,20 @@ pub unsafe extern "C" fn anabranch_job_free(job: *mut anabranch_job) {
     }
 }
 
-/// Calls `body(b, e, data)` for consecutive ranges [b, e) that together are [begin, end), on the threads of the pool and on the
-/// calling thread, several at a time. Returns when all calls have returned.
+/// Calls `body(b, e, data)` for consecutive ranges [b, e) that together are [begin, end), on the threads of
+/// the pool and on the calling thread, several at a time. Returns when all calls have returned.
 ///
-/// Every range has `chunk` elements, the last one perhaps fewer; with 0 there are up to 256 ranges of the same size. So the
-/// ranges depend on the arguments alone, never on the number of threads. If `begin` equals `end`, `body` is not called.
+/// Every range has `chunk` elements, the last one perhaps fewer; with 0 there are up to 256 ranges of the
+/// same size. So the ranges depend on the arguments alone, never on the number of threads. If `begin` equals
+/// `end`, `body` is not called.
 ///
-/// If a call returns a value other than 0, later ranges that have not begun are skipped, and all earlier ones are done. The
-/// result is ANABRANCH_CANCELLED then, and `anabranch_last_code` is the value that the call for the lowest such range returned.
+/// If a call returns a value other than 0, later ranges that have not begun are skipped, and all earlier ones
+/// are done. The result is ANABRANCH_CANCELLED then, and `anabranch_last_code` is the value that the call for
+/// the lowest such range returned.
 ///
-/// `body` must be allowed to use `data` on several threads at once. It may call any function, this one too. While a thread
-/// waits here, it works on this loop and nothing else.
-/// Fails if `pool` or `body` is NULL, if `begin` is greater than `end`, and in a process that was forked after the pool was
-/// made.
+/// `body` must be allowed to use `data` on several threads at once. It may call any function, this one too.
+/// While a thread waits here, it works on this loop and nothing else. Fails if `pool` or `body` is NULL, if
+/// `begin` is greater than `end`, and in a process that was forked after the pool was made.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_parallel_for(
     pool: *const anabranch_pool,
@@ -367,7 +380,8 @@ pub unsafe extern "C" fn anabranch_parallel_for(
             }
         };
         let items = (0..ranges.chunks()).par().on(pool);
-        // A thread takes ranges of a size that the program chose one by one, and automatic ranges several at a time.
+        // A thread takes ranges of a size that the program chose one by one, and automatic ranges several at
+        // a time.
         let result = items.chunking(chunk == 0).try_for_each(call);
         result.map_err(|error| Failure::of_loop(error, begin, &ranges))
     })
@@ -377,7 +391,8 @@ pub unsafe extern "C" fn anabranch_parallel_for(
 const AUTOMATIC_RANGES: usize = 256;
 
 /// The calling thread's number among the threads that work on the innermost loop around this call: from 0 to
-/// `anabranch_participant_count` - 1. No two of them have the same number at the same time. 0 outside of all loops.
+/// `anabranch_participant_count` - 1. No two of them have the same number at the same time. 0 outside of all
+/// loops.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_participant_index() -> usize {
     participant().map_or(0, |me| me.index())
@@ -389,12 +404,12 @@ pub extern "C" fn anabranch_participant_count() -> usize {
     participant().map_or(1, |me| me.count())
 }
 
-/// Calls `f(memory, data)` on the calling thread with `bytes` bytes of memory, which belong to `f` until it returns. Their
-/// address is a multiple of 64, and their contents are unspecified.
+/// Calls `f(memory, data)` on the calling thread with `bytes` bytes of memory, which belong to `f` until it
+/// returns. Their address is a multiple of 64, and their contents are unspecified.
 ///
-/// The memory stays with the thread: the next call for as many bytes allocates nothing. Calls may be nested. If the system has
-/// no more memory, the program ends.
-/// Fails if `f` is NULL or `bytes` is more than PTRDIFF_MAX - 64.
+/// The memory stays with the thread: the next call for as many bytes allocates nothing. Calls may be nested.
+/// If the system has no more memory, the program ends. Fails if `f` is NULL or `bytes` is more than
+/// PTRDIFF_MAX - 64.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_scratch(
     bytes: usize,
@@ -409,8 +424,8 @@ pub unsafe extern "C" fn anabranch_scratch(
         }
         scratch::scope(|scope| {
             let memory = scope.slice::<u8>(bytes).as_mut_ptr().cast();
-            // SAFETY: `f` may be called with `data` on this thread, by the caller's contract. Only the callback uses the
-            // memory until it returns.
+            // SAFETY: `f` may be called with `data` on this thread, by the caller's contract. Only the
+            // callback uses the memory until it returns.
             unsafe { f(memory, data) }
         });
         Ok(())

@@ -95,9 +95,9 @@ fn a_forked_child_gets_an_error() {
     }
 }
 
-/// Memory that Valgrind reports as "still reachable" at the end is kept for the next thread on purpose. The memory reported as
-/// "possibly lost" is the standard library's handle of the main thread, which only an interior pointer refers to. The options
-/// count neither as an error, so the test needs no suppressions.
+/// Memory that Valgrind reports as "still reachable" at the end is kept for the next thread on purpose. The
+/// memory reported as "possibly lost" is the standard library's handle of the main thread, which only an
+/// interior pointer refers to. The options count neither as an error, so the test needs no suppressions.
 #[test]
 fn valgrind_finds_no_error() {
     let _deadline = deadline();

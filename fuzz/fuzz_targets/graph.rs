@@ -40,8 +40,8 @@ fn effect(objects: &[ObjectId], index: usize, order: u8) -> Effect {
     Effect { object: objects[index], order }
 }
 
-/// Whether `after` must come after `before`: both access the same memory and one of them writes, or the orders of their
-/// effects say so.
+/// Whether `after` must come after `before`: both access the same memory and one of them writes, or the
+/// orders of their effects say so.
 fn must_be_ordered(before: &Task, after: &Task) -> bool {
     let memory = before.accesses.iter().zip(&before.versions).any(|(a, version)| {
         after.accesses.iter().zip(&after.versions).any(|(b, other)| {

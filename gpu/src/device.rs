@@ -143,8 +143,8 @@ impl Device for Gpu {
 }
 
 impl Drop for Gpu {
-    /// Waits for the batches in flight. A closure of a batch may hold the last handle: then nothing waits, because the thread that drops
-    /// the device is one of those that compute the batches.
+    /// Waits for the batches in flight. A closure of a batch may hold the last handle: then nothing waits,
+    /// because the thread that drops the device is one of those that compute the batches.
     fn drop(&mut self) {
         *self.batches.lock() = None;
         let (threads, here) = (mem::take(&mut self.threads), thread::current().id());

@@ -115,7 +115,8 @@ fn the_device_thread_hands_over_small_downloads_only() {
     let _deadline = deadline();
     let Some(gpu) = gpu() else { return };
     let mut names = (0..1000).map(|_| thread_of_download(&gpu, 4));
-    // The device thread may lose its processor now and then. Then the completion thread hands the download over.
+    // The device thread may lose its processor now and then. Then the completion thread hands the download
+    // over.
     assert!(names.any(|name| name.as_deref() == Some("gpu")), "the device thread never does it");
     for _ in 0..10 {
         assert_eq!(thread_of_download(&gpu, 1 << 20).as_deref(), Some("gpu completion"));

@@ -1,4 +1,5 @@
-//! Shaders and reductions on several nodes: each node launches them for its points, and all of them together give the bits of one node.
+//! Shaders and reductions on several nodes: each node launches them for its points, and all of them together
+//! give the bits of one node.
 
 mod support;
 
@@ -117,7 +118,8 @@ fn an_access_outside_the_part_of_a_node_fails_that_part() {
     }
 }
 
-/// What a program on nodes reduces to, as bits: sums that depend on the order, extremes, and a number that goes on from launch to launch.
+/// What a program on nodes reduces to, as bits: sums that depend on the order, extremes, and a number that
+/// goes on from launch to launch.
 fn reduced<const K: usize>(rt: &Runtime, space: [usize; K]) -> Result<Vec<u32>, Error> {
     let (u, scaled) = (rt.buffer::<f32, K>(space), rt.buffer::<f32, K>(space));
     let (total, sum_of_all) = (rt.buffer::<f32, 0>([]), rt.buffer::<f32, 0>([]));

@@ -9,8 +9,8 @@ use testing::deadline;
 
 /// What a result may differ by.
 trait Near: Plain + Elemental {
-    /// Whether a result of the GPU is near enough to that of the processor, where the bits differ. `bound` is relative, and `slack` is not. Numbers below
-    /// `smallest` may be zero.
+    /// Whether a result of the GPU is near enough to that of the processor, where the bits differ. `bound` is
+    /// relative, and `slack` is not. Numbers below `smallest` may be zero.
     fn is_near(self, other: Self, bound: f64, slack: f64, smallest: f64) -> bool;
 
     /// The smallest normal number.
@@ -65,8 +65,8 @@ fn recorded<T: Near>(operation: usize) -> Recording {
     tape.finish().expect("the kernel is right")
 }
 
-/// The relative error that an operation may have, by its place in the list of `plain`; `None` if all bits must agree. Exact are also
-/// chains such as `a * b + a`, if the driver does not make one operation of two.
+/// The relative error that an operation may have, by its place in the list of `plain`; `None` if all bits
+/// must agree. Exact are also chains such as `a * b + a`, if the driver does not make one operation of two.
 fn bound(operation: usize, is_float: bool, is_software: bool) -> Option<f64> {
     match operation {
         _ if !is_float => None,
@@ -82,7 +82,8 @@ fn bound(operation: usize, is_float: bool, is_software: bool) -> Option<f64> {
 /// The list of `plain` has the sine, the cosine and the tangent here. Drivers have none of large angles.
 const ANGLES: std::ops::RangeInclusive<usize> = 22..=24;
 
-/// What a result of a GPU may differ by where it is small beside the operands, or where Vulkan and its like bound the error itself.
+/// What a result of a GPU may differ by where it is small beside the operands, or where Vulkan and its like
+/// bound the error itself.
 fn slack(operation: usize, a: f64, b: f64) -> f64 {
     match operation {
         9 | 10 => 1e-6 * (1.0 + a.abs()),
@@ -93,8 +94,8 @@ fn slack(operation: usize, a: f64, b: f64) -> f64 {
     }
 }
 
-/// Whether drivers need not give a result that means something: a quotient by a number near the largest, an angle of a point that may be taken as the origin,
-/// and the tangent where it is large.
+/// Whether drivers need not give a result that means something: a quotient by a number near the largest, an
+/// angle of a point that may be taken as the origin, and the tangent where it is large.
 fn is_undefined<T: Near>(operation: usize, a: T, b: T) -> bool {
     let is_near_largest = |x: T| x.to_f64().abs() > 1.0 / T::SMALLEST;
     match operation {
@@ -120,8 +121,9 @@ where
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The first wrong result of an operation on `n` elements. A GPU may take numbers below the smallest normal one as zero, and a product with such a number
-/// may then be quite another one. So its results are compared with those for zeros, too.
+/// The first wrong result of an operation on `n` elements. A GPU may take numbers below the smallest normal
+/// one as zero, and a product with such a number may then be quite another one. So its results are compared
+/// with those for zeros, too.
 fn find_wrong<T: Near>(gpu: &dyn Device, operation: usize, n: usize, is_float: bool) -> Option<String>
 where
     Vec<T>: Into<support::Elements>,

@@ -63,7 +63,8 @@ fn operators<T: Number>() -> impl Iterator<Item = Operator> {
     all.into_iter().filter(|operator| operator.is_for(T::KIND))
 }
 
-/// Two reductions by an operator: of the elements, and of a product where a mask is true, with the number that is there.
+/// Two reductions by an operator: of the elements, and of a product where a mask is true, with the number
+/// that is there.
 fn record<T: Number>(dimensions: usize, operator: Operator) -> Recording
 where
     for<'t> Value<'t, T>: std::ops::Mul<Output = Value<'t, T>>,
@@ -192,7 +193,8 @@ types!(
     reductions_of_u64_have_the_bits_of_the_host u64 has_i64;
 );
 
-/// More leaves than one group combines, and sums of products that a compiler would like to contract. This holds on each GPU.
+/// More leaves than one group combines, and sums of products that a compiler would like to contract. This
+/// holds on each GPU.
 #[test]
 fn a_sum_of_many_leaves_has_the_bits_of_the_tree() {
     let _deadline = deadline();

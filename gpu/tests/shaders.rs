@@ -263,7 +263,8 @@ fn accesses_inside_several_boxes_are_right_and_one_outside_changes_nothing() {
     let task = rt.task("sum").over([1]).read(&u, boxes()).write(&sum, all());
     task.shader(Wgsl::new(text).names(["u", "sum"])).submit().unwrap();
     assert_eq!(rt.fence(&sum).unwrap().wait().unwrap()[[]], 2 + 4 + 9 + 11);
-    // The write is dropped: the elements around, which are on the device, keep their values, which a part shows that the task does not poison.
+    // The write is dropped: the elements around, which are on the device, keep their values, which a part
+    // shows that the task does not poison.
     let text = "fn each(x: u32) { u_set(x, u_get(x)); }";
     let here = rt.task("stays").over([20]).update(&u, one_to_one());
     here.shader(Wgsl::new(text).names(["u"])).submit().unwrap();

@@ -1,11 +1,13 @@
-//! Draws graphs of small programs: `cargo run -p anabranch-graph --example pictures -- FOLDER [FORMAT [NAME]…]`.
+//! Draws graphs of small programs: `cargo run -p anabranch-graph --example pictures -- FOLDER [FORMAT
+//! [NAME]…]`.
 //!
-//! Four graphs are derived from accesses and effects: the product of two matrices and its verification, a wave equation in
-//! blocks whose frames are saved now and then, tasks with all orders of effects on one object, and a barrier. Two graphs, a
-//! stencil on three nodes and a program with a failure, are put together by hand.
+//! Four graphs are derived from accesses and effects: the product of two matrices and its verification, a
+//! wave equation in blocks whose frames are saved now and then, tasks with all orders of effects on one
+//! object, and a barrier. Two graphs, a stencil on three nodes and a program with a failure, are put together
+//! by hand.
 //!
-//! This command makes the pictures of the guide:
-//! `cargo run -p anabranch-graph --example pictures -- anabranch/src/guide/graphs svg orders epochs matrix_product`.
+//! This command makes the pictures of the guide: `cargo run -p anabranch-graph --example pictures --
+//! anabranch/src/guide/graphs svg orders epochs matrix_product`.
 
 use anabranch_graph::print::{Drawing, Edge, EdgeKind, Format, Node, NodeKind, State};
 use anabranch_graph::{

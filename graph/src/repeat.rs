@@ -1,8 +1,9 @@
-//! Tasks that are repeated together, again and again: which *unit* comes after which, in the same repetition and in the next one.
+//! Tasks that are repeated together, again and again: which *unit* comes after which, in the same repetition
+//! and in the next one.
 //!
-//! A unit is a chunk of a kernel, or a host task. It is to be executed once in each repetition, in such an order that the results are those of a
-//! program that executes one unit after the other. A unit need not wait for the whole repetition before: [`Repeat`] finds the units that
-//! it must wait for.
+//! A unit is a chunk of a kernel, or a host task. It is to be executed once in each repetition, in such an
+//! order that the results are those of a program that executes one unit after the other. A unit need not wait
+//! for the whole repetition before: [`Repeat`] finds the units that it must wait for.
 //!
 //! ```
 //! # use anabranch_graph::{Access, BufferId, repeat::{Repeat, Unit}};
@@ -79,7 +80,8 @@ impl Repeat {
         number
     }
 
-    /// Adds a unit that comes after all units before it, and that all units of the next repetition come after. Returns its number, from 0.
+    /// Adds a unit that comes after all units before it, and that all units of the next repetition come
+    /// after. Returns its number, from 0.
     pub fn push_barrier(&mut self, accesses: impl IntoIterator<Item = Access>) -> usize {
         let after = (0..self.len()).collect();
         self.push(Unit { after, holds_back: true, ..Unit::of(accesses) })
@@ -97,8 +99,9 @@ impl Repeat {
 
     /// What each unit comes after.
     ///
-    /// This submits two repetitions to a task graph. What the second depends on is what each later one depends on: every repetition writes
-    /// the same regions, so the last writer of an element, and its readers since, are in the same repetition or in the one before.
+    /// This submits two repetitions to a task graph. What the second depends on is what each later one
+    /// depends on: every repetition writes the same regions, so the last writer of an element, and its
+    /// readers since, are in the same repetition or in the one before.
     pub fn orders(&self) -> Vec<UnitOrder> {
         let mut graph = Names::of(self.units.iter().flat_map(|unit| &unit.accesses));
         self.units.iter().for_each(|unit| drop(graph.submit(unit)));
@@ -108,7 +111,8 @@ impl Repeat {
             .iter()
             .map(|unit| graph.submit(unit))
             .map(|before| {
-                // The ids are 1, 2 and so on, because the graph makes no horizons. What depends on nothing depends on the epoch, which is 0.
+                // The ids are 1, 2 and so on, because the graph makes no horizons. What depends on nothing
+                // depends on the epoch, which is 0.
                 let units = before.iter().filter(|&&on| on != TaskId::EPOCH).map(|on| on.0 as usize - 1);
                 let (across, within): (Vec<_>, Vec<_>) = units.partition(|&on| on < count);
                 UnitOrder { within: within.into_iter().map(|on| on - count).collect(), across }
@@ -127,8 +131,9 @@ impl Repeat {
         orders
     }
 
-    /// What all repetitions together access, as one task: of each buffer what they read first, what they read and change, and what they
-    /// overwrite, as far as there is such a part. They read nothing of a buffer that has none of these parts.
+    /// What all repetitions together access, as one task: of each buffer what they read first, what they read
+    /// and change, and what they overwrite, as far as there is such a part. They read nothing of a buffer
+    /// that has none of these parts.
     pub fn accesses(&self) -> Vec<Access> {
         let mut all: Vec<(BufferId, Region<3>, Region<3>)> = Vec::new();
         for unit in &self.units {

@@ -1,14 +1,15 @@
 //! A rolling hash that is the same on every node, in every run and on every machine.
 //!
-//! Nodes compare such hashes of their programs, so the definition stands here and no library's hasher is used. The same function
-//! makes the keys by which both graphs recognise submissions that repeat, for its speed.
+//! Nodes compare such hashes of their programs, so the definition stands here and no library's hasher is
+//! used. The same function makes the keys by which both graphs recognise submissions that repeat, for its
+//! speed.
 
 use anabranch_grid::{GridBox, Region};
 
 /// A hash of a sequence of words.
 ///
-/// Each word is combined with the state by exclusive or; a multiplication with an odd number (2^64 divided by the golden
-/// ratio) and a rotation spread its bits.
+/// Each word is combined with the state by exclusive or; a multiplication with an odd number (2^64 divided by
+/// the golden ratio) and a rotation spread its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RollingHash(u64);
 
@@ -28,7 +29,8 @@ impl RollingHash {
         self.0 = ((self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(29);
     }
 
-    /// Adds several words at the cost of one: their weighted sum, whose terms the processor computes in parallel.
+    /// Adds several words at the cost of one: their weighted sum, whose terms the processor computes in
+    /// parallel.
     #[inline]
     pub(crate) fn add_all<const N: usize>(&mut self, words: [u64; N]) {
         let mut weight = 0xd1b5_4a32_d192_ed03u64;

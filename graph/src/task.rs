@@ -87,8 +87,8 @@ pub enum Order {
     Exclusive,
     /// In any order with relaxed effects, also at the same time.
     Relaxed,
-    /// Ordered like a sequential effect, but it only observes: later effects come after it ([`Kind::Anti`]) and do not
-    /// depend on its success, only on the effects that changed the object before.
+    /// Ordered like a sequential effect, but it only observes: later effects come after it ([`Kind::Anti`])
+    /// and do not depend on its success, only on the effects that changed the object before.
     Observe,
 }
 
@@ -148,16 +148,17 @@ pub struct Dependency {
 pub struct Submitted {
     /// The new task or epoch.
     pub id: TaskId,
-    /// The tasks that it comes after: at most one edge to each, ascending. There is at least an edge to an epoch or horizon. An edge that only
-    /// says what comes first may be missing, if others imply it.
+    /// The tasks that it comes after: at most one edge to each, ascending. There is at least an edge to an
+    /// epoch or horizon. An edge that only says what comes first may be missing, if others imply it.
     pub dependencies: SmallVec<[Dependency; 4]>,
     /// The version of the buffer that each access uses, in order (0 unless the buffer has several).
     pub versions: SmallVec<[u32; 8]>,
-    /// The earlier tasks that it must never overlap in time, although either may run first. Ascending, without tasks that
-    /// it comes after by dependencies. Empty unless [`Settings::conflicts`](crate::Settings::conflicts) is set.
+    /// The earlier tasks that it must never overlap in time, although either may run first. Ascending,
+    /// without tasks that it comes after by dependencies. Empty unless
+    /// [`Settings::conflicts`](crate::Settings::conflicts) is set.
     pub conflicts: SmallVec<[TaskId; 4]>,
-    /// The horizon that the graph made after this submission, with the next id. `None` unless a horizon was due and
-    /// [`Settings::horizons`](crate::Settings::horizons) is set.
+    /// The horizon that the graph made after this submission, with the next id. `None` unless a horizon was
+    /// due and [`Settings::horizons`](crate::Settings::horizons) is set.
     pub horizon: Option<Horizon>,
 }
 
@@ -177,10 +178,11 @@ impl Submitted {
 pub struct Horizon {
     /// Its id.
     pub id: TaskId,
-    /// Edges to the execution front: the tasks that no other task depended on. Ascending, all [`Kind::Serial`].
+    /// Edges to the execution front: the tasks that no other task depended on. Ascending, all
+    /// [`Kind::Serial`].
     pub dependencies: Vec<Dependency>,
-    /// The previous horizon or epoch, which is applied now: it stands for everything before itself, and no later
-    /// submission depends on or conflicts with anything older.
+    /// The previous horizon or epoch, which is applied now: it stands for everything before itself, and no
+    /// later submission depends on or conflicts with anything older.
     pub applied: TaskId,
 }
 

@@ -119,7 +119,8 @@ fn every_node_finds_points_that_were_never_written() {
     assert_eq!(**missing, line(60, 64));
 }
 
-/// Regions that are no boxes in order are checked, too: each chunk writes every second point of its own in two parts.
+/// Regions that are no boxes in order are checked, too: each chunk writes every second point of its own in
+/// two parts.
 #[test]
 fn regions_of_any_shape_are_exact_or_not() {
     let half = |chunk: &Chunk<3>| (chunk.range.min()[0] / 2, chunk.range.max()[0] / 2);

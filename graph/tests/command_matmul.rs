@@ -1,5 +1,5 @@
-//! The product of two diagonal matrices on two nodes, and the check of its result: the commands are those of figures 1 and 4 in
-//! "Declarative Data Flow in a Graph-Based Distributed Memory Runtime System".
+//! The product of two diagonal matrices on two nodes, and the check of its result: the commands are those of
+//! figures 1 and 4 in "Declarative Data Flow in a Graph-Based Distributed Memory Runtime System".
 
 use anabranch_graph::{BufferId, Kind, Mode, TaskId, command::*};
 use anabranch_grid::*;

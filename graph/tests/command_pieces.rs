@@ -1,4 +1,5 @@
-//! Pieces: each waits for its own inputs, and transfers wait for and are awaited by the pieces that they concern.
+//! Pieces: each waits for its own inputs, and transfers wait for and are awaited by the pieces that they
+//! concern.
 
 mod command_program;
 
@@ -147,7 +148,8 @@ fn data_and_partial_results_of_one_task_have_different_names() {
     let reductions = [Reduction { buffer: U, include_current: false }];
     program.tasks += 1;
     program.graph.launch(&Launch { reductions: &reductions, ..Launch::new(TaskId(1), kernel(N)) }).unwrap();
-    // One half of the result is overwritten. The task after that needs partial results and elements of one buffer.
+    // One half of the result is overwritten. The task after that needs partial results and elements of one
+    // buffer.
     program.kernel(&[access(
         U,
         Mode::Write,

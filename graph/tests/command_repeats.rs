@@ -13,8 +13,8 @@ use std::{
     },
 };
 
-/// Steps of a stencil on 4,096 nodes, until the commands repeat. Then it checks that 1,000 more steps have the same commands
-/// and call no mapper; `calls` counts the calls.
+/// Steps of a stencil on 4,096 nodes, until the commands repeat. Then it checks that 1,000 more steps have
+/// the same commands and call no mapper; `calls` counts the calls.
 fn check_replay(reading: impl Fn() -> Mapper, writing: impl Fn() -> Mapper, calls: impl Fn() -> usize) {
     let n = 1 << 12;
     let mut program = Program::new(1000, 4096, n, false);

@@ -190,7 +190,8 @@ fn ranks_that_diverge_have_different_hashes() {
     assert_ne!(hash(1, Order::Relaxed), hash(1, Order::Exclusive));
 }
 
-/// The number of calls of the reading mapper, and of commands, for one step of a stencil in the middle of `nodes` nodes.
+/// The number of calls of the reading mapper, and of commands, for one step of a stencil in the middle of
+/// `nodes` nodes.
 fn stencil_work(nodes: u16) -> (usize, usize) {
     let n = 1 << 16;
     let mut program = Program::new(nodes / 2, nodes, n, false);

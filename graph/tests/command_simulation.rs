@@ -1,4 +1,5 @@
-//! Random programs on 1 to 16 simulated nodes: every chunk reads current data, in every order that keeps the dependencies.
+//! Random programs on 1 to 16 simulated nodes: every chunk reads current data, in every order that keeps the
+//! dependencies.
 
 mod command_support;
 

@@ -103,7 +103,8 @@ impl Cluster {
         assert!(sent.is_empty(), "left over: {sent:?}");
     }
 
-    /// Checks that all parts of a task come after all parts of every earlier task, if the effect of one of both is sequential.
+    /// Checks that all parts of a task come after all parts of every earlier task, if the effect of one of
+    /// both is sequential.
     fn check_order(&mut self, task: TaskId, order: Order, commands: &[Vec<Command>]) {
         let mut parts = BTreeSet::new();
         for (node, commands) in commands.iter().enumerate() {

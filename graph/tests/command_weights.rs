@@ -1,4 +1,5 @@
-//! Weights: later launches have other chunks, the data follows, and launches with other weights are no repetitions.
+//! Weights: later launches have other chunks, the data follows, and launches with other weights are no
+//! repetitions.
 
 mod command_program;
 

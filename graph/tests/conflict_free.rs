@@ -300,8 +300,9 @@ fn a_task_that_becomes_eligible_twice_is_named() {
     scheduler.eligible(task, &mut start);
 }
 
-/// Runs an endless stream of tasks against one victim. `stream` gives the effects and the priority of the n-th task. There are
-/// always `overlap` tasks of the stream running or waiting, so that the victim's objects are never all free.
+/// Runs an endless stream of tasks against one victim. `stream` gives the effects and the priority of the
+/// n-th task. There are always `overlap` tasks of the stream running or waiting, so that the victim's objects
+/// are never all free.
 fn conflicting_starts(
     victim: (i32, Vec<Effect>),
     overlap: usize,

@@ -61,7 +61,8 @@ fn the_error_names_the_region_that_was_never_written() {
     assert_eq!(error, GraphError::NeverWritten { access: 0, missing });
 }
 
-/// A frame that is still being stored does not hold up the task that overwrites the buffer. Only the bound on versions does.
+/// A frame that is still being stored does not hold up the task that overwrites the buffer. Only the bound on
+/// versions does.
 #[test]
 fn a_complete_overwrite_goes_to_another_version() {
     let mut graph = TaskGraph::new();
@@ -120,8 +121,8 @@ fn bands_go_to_another_version_after_a_discard() {
     assert_ne!(top.versions, store.versions);
 }
 
-/// A discard has chosen the version, so that a single task that then overwrites the whole buffer chooses none. It waits for the
-/// reader of the oldest version, not for that of a newer one.
+/// A discard has chosen the version, so that a single task that then overwrites the whole buffer chooses
+/// none. It waits for the reader of the oldest version, not for that of a newer one.
 #[test]
 fn a_complete_overwrite_after_a_discard_goes_to_the_version_of_the_discard() {
     for versions in 1..5 {
@@ -204,7 +205,8 @@ fn ids_are_dense_and_an_error_takes_none() {
     assert_eq!((graph.submit(&[], &[], &|_| false).unwrap().id.0, graph.len()), (3, 3));
 }
 
-/// An observer comes after all earlier effects and before all later ones, and later effects do not depend on its success.
+/// An observer comes after all earlier effects and before all later ones, and later effects do not depend on
+/// its success.
 #[test]
 fn observers_are_ordered_but_later_effects_need_nothing_of_them() {
     use anabranch_graph::Order::*;

@@ -1,4 +1,5 @@
-//! Epochs come after everything before them and before everything after them, and nothing depends across them.
+//! Epochs come after everything before them and before everything after them, and nothing depends across
+//! them.
 
 use anabranch_graph::{
     Access, BufferId, Dependency, Effect, GraphError, Kind, Order, Origin, Settings, Submitted, TaskGraph,
@@ -146,7 +147,8 @@ fn buffers_and_objects_created_later_depend_on_the_last_epoch() {
     assert_eq!(edges(&task), [(barrier, Kind::Serial, Origin::Object(object))]);
 }
 
-/// In a large front of mostly finished tasks, an unfinished task without a successor is found, however old it is.
+/// In a large front of mostly finished tasks, an unfinished task without a successor is found, however old it
+/// is.
 #[test]
 fn only_tasks_that_are_done_or_have_successors_leave_the_front() {
     let mut graph = TaskGraph::new();

@@ -1,4 +1,5 @@
-//! The orders of side effects: which pairs of tasks are ordered, which are in conflict, and which are independent.
+//! The orders of side effects: which pairs of tasks are ordered, which are in conflict, and which are
+//! independent.
 
 use Order::{Exclusive, Observe, Relaxed, Sequential};
 use anabranch_graph::{Access, Effect, Kind, ObjectId, Order, Origin, Settings, Submitted, TaskGraph};
@@ -51,7 +52,8 @@ fn a_mixed_graph_on_one_object() {
     assert!(tasks.iter().flat_map(|t| &t.dependencies).all(|d| d.kind == Kind::Serial && d.origin == origin));
 }
 
-/// "The task cannot be re-ordered against or executed concurrently with any other task affecting the same host object."
+/// "The task cannot be re-ordered against or executed concurrently with any other task affecting the same
+/// host object."
 #[test]
 fn sequential_effects_are_ordered_against_all() {
     for other in ORDERS {
@@ -63,7 +65,8 @@ fn sequential_effects_are_ordered_against_all() {
     }
 }
 
-/// "The task may be re-ordered, but not executed concurrently with any other task affecting the same host object."
+/// "The task may be re-ordered, but not executed concurrently with any other task affecting the same host
+/// object."
 #[test]
 fn exclusive_effects_conflict_with_effects_that_they_are_not_ordered_against() {
     for pair in [[Exclusive, Exclusive], [Exclusive, Relaxed], [Relaxed, Exclusive]] {
@@ -73,7 +76,8 @@ fn exclusive_effects_conflict_with_effects_that_they_are_not_ordered_against() {
     }
 }
 
-/// "The task may be executed concurrently with and freely re-ordered against other tasks affecting the same host object."
+/// "The task may be executed concurrently with and freely re-ordered against other tasks affecting the same
+/// host object."
 #[test]
 fn relaxed_effects_are_independent_of_each_other() {
     let mut program = Program::new();
@@ -110,8 +114,8 @@ fn relaxed_effects_stay_between_sequential_ones() {
     assert_eq!(edges, [vec![0], vec![1], vec![1], vec![2, 3], vec![4], vec![5]]);
 }
 
-/// "Conflict edges indicate mutual exclusion between tasks, a strictly weaker requirement than the serializing
-/// dependencies impose": where there is a dependency path, a conflict edge says nothing.
+/// "Conflict edges indicate mutual exclusion between tasks, a strictly weaker requirement than the
+/// serializing dependencies impose": where there is a dependency path, a conflict edge says nothing.
 #[test]
 fn a_dependency_path_makes_a_conflict_superfluous() {
     let mut program = Program::new();

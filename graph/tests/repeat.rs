@@ -1,4 +1,5 @@
-//! Units of repeated tasks, executed in random orders that keep what [`Repeat::orders`] says, against a plain loop.
+//! Units of repeated tasks, executed in random orders that keep what [`Repeat::orders`] says, against a plain
+//! loop.
 
 use anabranch_graph::{
     Access, BufferId, Effect, Mode, ObjectId, Order,

@@ -1,8 +1,9 @@
-//! Residence on random programs: tasks read and write a small buffer in several memories, the copies that the residence asks for
-//! move values between them, and everything runs in any order that the dependencies allow. Tasks and copies fail at random, and
-//! the ends of copies are reported late and in any order.
+//! Residence on random programs: tasks read and write a small buffer in several memories, the copies that the
+//! residence asks for move values between them, and everything runs in any order that the dependencies allow.
+//! Tasks and copies fail at random, and the ends of copies are reported late and in any order.
 //!
-//! The model has all elements of every memory, and knows for each whether it is current, and because of which copy.
+//! The model has all elements of every memory, and knows for each whether it is current, and because of which
+//! copy.
 
 use anabranch_graph::{MemoryCopy, MemoryId, Mode, Residence};
 use anabranch_grid::{Extent, GridBox, Point, Region};
@@ -322,7 +323,8 @@ impl Run {
         assert!(self.elements.values().all(|element| element.held.contains(&Held::Yes)));
     }
 
-    /// After everything has ended and is reported, each memory gets all that is not lost: failed copies are made again.
+    /// After everything has ended and is reported, each memory gets all that is not lost: failed copies are
+    /// made again.
     fn finish(&mut self) {
         self.execute(usize::MAX);
         self.report(usize::MAX);

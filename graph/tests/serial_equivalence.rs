@@ -1,5 +1,5 @@
-//! Serial equivalence on random programs: every order that keeps the dependencies gives the same result as running the tasks
-//! one by one, and the dependencies and conflicts are those of a simple model.
+//! Serial equivalence on random programs: every order that keeps the dependencies gives the same result as
+//! running the tasks one by one, and the dependencies and conflicts are those of a simple model.
 
 use anabranch_graph::{
     Access, BufferId, Dependency, Effect, GraphError, Horizons, Kind, Mode, ObjectId, Order, Settings,
@@ -81,7 +81,8 @@ fn run() -> impl Strategy<Value = Run> {
     })
 }
 
-/// The memory of a program: elements by buffer, version, row and column; the objects; the hash of what each task read.
+/// The memory of a program: elements by buffer, version, row and column; the objects; the hash of what each
+/// task read.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Memory {
     elements: HashMap<(usize, u32, usize, usize), u64>,
@@ -106,7 +107,8 @@ fn mix(hash: u64, value: u64) -> u64 {
 }
 
 impl Node {
-    /// Executes the task: every written value depends on all values read and on the task. Effects that are not sequential commute.
+    /// Executes the task: every written value depends on all values read and on the task. Effects that are
+    /// not sequential commute.
     fn execute(&self, memory: &mut Memory, versions: &[u32]) {
         let mut hash = mix(7, self.id.0);
         for (&(buffer, range, mode), &version) in self.accesses.iter().zip(versions) {
@@ -327,8 +329,8 @@ impl Program {
         self.nodes.push(node);
     }
 
-    /// Checks the edges: one per task, ascending, each with a reason, none across an epoch, and every node is reachable from the
-    /// root.
+    /// Checks the edges: one per task, ascending, each with a reason, none across an epoch, and every node is
+    /// reachable from the root.
     fn check_dependencies(&self, node: &Node) -> Result<(), TestCaseError> {
         prop_assert_eq!(node.id.0, self.nodes.len() as u64);
         prop_assert!(node.dependencies.is_sorted_by(|a, b| a.on < b.on));
@@ -423,8 +425,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Submits the steps that the graph accepts, and executes some tasks in between in any order that the dependencies allow.
-    /// Then compares with sequential execution.
+    /// Submits the steps that the graph accepts, and executes some tasks in between in any order that the
+    /// dependencies allow. Then compares with sequential execution.
     #[test]
     fn every_order_has_the_result_of_submission_order(
         steps in proptest::collection::vec(step(), 1..50),

@@ -1,4 +1,5 @@
-//! A task in pieces: each piece has the dependencies of its own regions, and the task as a whole is checked and renames as one.
+//! A task in pieces: each piece has the dependencies of its own regions, and the task as a whole is checked
+//! and renames as one.
 
 use anabranch_graph::{Access, BufferId, Effect, GraphError, Kind, Order, Submitted, TaskGraph, TaskId};
 use anabranch_grid::{Extent, GridBox};
@@ -77,7 +78,8 @@ fn pieces_that_overwrite_a_buffer_go_to_one_version() {
     assert_eq!(again.versions[0], 1);
 }
 
-/// A caller that says of unknown tasks that they are done does not make the graph forget pieces that were just submitted.
+/// A caller that says of unknown tasks that they are done does not make the graph forget pieces that were
+/// just submitted.
 #[test]
 fn a_piece_is_not_done_while_its_task_is_submitted() {
     let mut graph = TaskGraph::new();

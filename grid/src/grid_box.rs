@@ -5,9 +5,9 @@ use std::{fmt, mem};
 
 /// The half-open interval of points `[min, max)`: all fields inline, `Copy`, no heap.
 ///
-/// All empty boxes are the same value, [`GridBox::EMPTY`], so equality of boxes is equality of point sets. In 0
-/// dimensions there is exactly one point, and every box is that point: it is never empty. The empty 0-dimensional set is
-/// a [`Region`](crate::Region) without boxes.
+/// All empty boxes are the same value, [`GridBox::EMPTY`], so equality of boxes is equality of point sets. In
+/// 0 dimensions there is exactly one point, and every box is that point: it is never empty. The empty
+/// 0-dimensional set is a [`Region`](crate::Region) without boxes.
 ///
 /// ```
 /// use anabranch_grid::GridBox;
@@ -169,7 +169,8 @@ impl<const D: usize> GridBox<D> {
         (0..D).all(|axis| self.min[axis] <= other.max[axis] && other.min[axis] <= self.max[axis])
     }
 
-    /// Whether this is all of `bounds` on the axes other than `axis`. Never in 0 dimensions, where there is no axis.
+    /// Whether this is all of `bounds` on the axes other than `axis`. Never in 0 dimensions, where there is
+    /// no axis.
     #[inline]
     pub(crate) fn is_interval_of(&self, bounds: &Self, axis: usize) -> bool {
         D > 0
@@ -186,8 +187,8 @@ impl<const D: usize> GridBox<D> {
         self
     }
 
-    /// The union of two different boxes if they are equal on all axes but one, and overlap or touch on that axis. Then the
-    /// union is a box.
+    /// The union of two different boxes if they are equal on all axes but one, and overlap or touch on that
+    /// axis. Then the union is a box.
     #[inline]
     pub(crate) fn joined(&self, other: &Self) -> Option<Self> {
         let mut differing = None;
@@ -231,7 +232,8 @@ pub struct Points<const D: usize> {
 }
 
 impl<const D: usize> Points<D> {
-    /// Goes from the end of a line to the beginning of the next one; `None` and no step if there is no other line.
+    /// Goes from the end of a line to the beginning of the next one; `None` and no step if there is no other
+    /// line.
     #[inline]
     fn next_line(&mut self) -> Option<()> {
         // Count up like an odometer: an axis that overflows starts again and carries to the axis before it.

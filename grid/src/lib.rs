@@ -1,9 +1,9 @@
 //! Index spaces: points, boxes, regions, region maps, splits and range mappers.
 //!
-//! This is Anabranch's vocabulary for places in index spaces and buffers, in 0 to 3 dimensions (the constant parameter `D`):
-//! a [`GridBox`] is a half-open interval of points, a [`Region`] is any set of points, a [`RegionMap`] gives every point of
-//! a buffer a value, [`split_1d`] and [`split_2d`] cut an index space into chunks, and a [`RangeMapper`] says which region
-//! of a buffer a [`Chunk`] accesses.
+//! This is Anabranch's vocabulary for places in index spaces and buffers, in 0 to 3 dimensions (the constant
+//! parameter `D`): a [`GridBox`] is a half-open interval of points, a [`Region`] is any set of points, a
+//! [`RegionMap`] gives every point of a buffer a value, [`split_1d`] and [`split_2d`] cut an index space into
+//! chunks, and a [`RangeMapper`] says which region of a buffer a [`Chunk`] accesses.
 //!
 //! ```
 //! use anabranch_grid::*;
@@ -33,9 +33,9 @@
 //! assert_eq!(halo.union(&chunks[1].into()), reads);
 //! ```
 //!
-//! The crate is pure: it has no threads and no `unsafe`, and a box, a region of one box and a region map of one entry need
-//! no heap memory. Axis 0 is the slowest (the rows of a matrix); the last axis is contiguous in memory. `cast` embeds a
-//! space in a space of more dimensions, padded with extent 1.
+//! The crate is pure: it has no threads and no `unsafe`, and a box, a region of one box and a region map of
+//! one entry need no heap memory. Axis 0 is the slowest (the rows of a matrix); the last axis is contiguous
+//! in memory. `cast` embeds a space in a space of more dimensions, padded with extent 1.
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,11 @@
 //! Range mappers: which region of a buffer a chunk of an index space accesses.
 //!
-//! A [`RangeMapper`] must be *monotonic*: it must map a part of a chunk to a part of the chunk's region, because chunks
-//! are split again. All mappers of this crate are monotonic. Mappers that follow the chunk without looking at the buffer
-//! ([`one_to_one`], [`slice()`], [`permuted`], [`transposed`]) may map to points outside the buffer: a chunk that leaves the
-//! buffer is a mistake, which the runtime reports and does not hide. [`neighborhood`](crate::neighborhood), [`all`] and
-//! [`even_split`] never leave the buffer. [`fixed`] and closures may do either.
+//! A [`RangeMapper`] must be *monotonic*: it must map a part of a chunk to a part of the chunk's region,
+//! because chunks are split again. All mappers of this crate are monotonic. Mappers that follow the chunk
+//! without looking at the buffer ([`one_to_one`], [`slice()`], [`permuted`], [`transposed`]) may map to
+//! points outside the buffer: a chunk that leaves the buffer is a mistake, which the runtime reports and does
+//! not hide. [`neighborhood`](crate::neighborhood), [`all`] and [`even_split`] never leave the buffer.
+//! [`fixed`] and closures may do either.
 
 use crate::{
     grid_box::GridBox,
@@ -54,8 +55,9 @@ impl<const K: usize> Chunk<K> {
             buffer; `all()`, `fixed(…)`, `even_split()` and `mapper(|chunk, extent| …)` map between any"
 )]
 pub trait RangeMapper<const K: usize, const B: usize>: Send + Sync {
-    /// The shape of all regions that this mapper gives, which makes access to single elements fast: [`OneBox`], [`Cross`](crate::Cross), or
-    /// [`AnyBoxes`](crate::AnyBoxes) if the mapper promises nothing. A task with a region of another shape is refused.
+    /// The shape of all regions that this mapper gives, which makes access to single elements fast:
+    /// [`OneBox`], [`Cross`](crate::Cross), or [`AnyBoxes`](crate::AnyBoxes) if the mapper promises nothing.
+    /// A task with a region of another shape is refused.
     type Shape: RegionShape<B>
     where
         Self: Sized;
@@ -68,12 +70,13 @@ pub trait RangeMapper<const K: usize, const B: usize>: Send + Sync {
         format!("mapper {}", std::any::type_name::<Self>())
     }
 
-    /// The mapper as a value that can be compared, or `None` if it cannot. Equal values of one type must map equal chunks to
-    /// equal regions.
+    /// The mapper as a value that can be compared, or `None` if it cannot. Equal values of one type must map
+    /// equal chunks to equal regions.
     ///
-    /// A program that submits a task again and again makes a new mapper each time. Comparing the mappers shows that the task
-    /// repeats, so that its commands need not be derived again. All mappers of this crate are values. For a mapper of your own
-    /// that is `Eq` and `Hash`, return `Some(self)`. Closures that capture something cannot be compared.
+    /// A program that submits a task again and again makes a new mapper each time. Comparing the mappers
+    /// shows that the task repeats, so that its commands need not be derived again. All mappers of this crate
+    /// are values. For a mapper of your own that is `Eq` and `Hash`, return `Some(self)`. Closures that
+    /// capture something cannot be compared.
     ///
     /// ```
     /// use anabranch_grid::{Chunk, Extent, GridBox, MapperValue, OneBox, RangeMapper, Region};
@@ -166,8 +169,9 @@ impl fmt::Debug for OneToOne {
     }
 }
 
-/// Each point accesses the whole line of the buffer through it along axis `dim`: `slice(1)` of a matrix gives whole
-/// rows, `slice(0)` whole columns. On the other axes the region is the chunk, not clamped to the buffer.
+/// Each point accesses the whole line of the buffer through it along axis `dim`: `slice(1)` of a matrix gives
+/// whole rows, `slice(0)` whole columns. On the other axes the region is the chunk, not clamped to the
+/// buffer.
 ///
 /// Mapping a chunk of `dim` dimensions or fewer panics.
 pub fn slice(dim: usize) -> Slice {
@@ -274,13 +278,14 @@ impl<R: fmt::Display> fmt::Debug for Fixed<R> {
     }
 }
 
-/// Divides the buffer along axis 0 in proportion to the index space: a chunk that is a certain share of the index space
-/// along axis 0 (the third quarter, say) accesses the same share of the buffer, whole on the other axes.
+/// Divides the buffer along axis 0 in proportion to the index space: a chunk that is a certain share of the
+/// index space along axis 0 (the third quarter, say) accesses the same share of the buffer, whole on the
+/// other axes.
 ///
-/// The pieces of chunks that partition the index space along axis 0 are disjoint and cover the buffer. Some pieces are
-/// empty if the buffer is shorter than the number of chunks. Chunks that differ only on other axes get the same piece.
-/// The single point of a 0-dimensional index space gets the whole buffer. A 0-dimensional buffer goes to the chunk with
-/// the last points.
+/// The pieces of chunks that partition the index space along axis 0 are disjoint and cover the buffer. Some
+/// pieces are empty if the buffer is shorter than the number of chunks. Chunks that differ only on other axes
+/// get the same piece. The single point of a 0-dimensional index space gets the whole buffer. A 0-dimensional
+/// buffer goes to the chunk with the last points.
 pub fn even_split() -> EvenSplit {
     EvenSplit
 }
@@ -327,8 +332,8 @@ impl fmt::Debug for EvenSplit {
     }
 }
 
-/// Each point accesses the point with permuted coordinates: axis `d` of the buffer follows axis `axes[d]` of the
-/// index space. Not clamped to the buffer.
+/// Each point accesses the point with permuted coordinates: axis `d` of the buffer follows axis `axes[d]` of
+/// the index space. Not clamped to the buffer.
 ///
 /// ```
 /// use anabranch_grid::{Chunk, Extent, GridBox, RangeMapper, permuted};

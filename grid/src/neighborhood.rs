@@ -14,8 +14,8 @@ use std::{fmt, marker::PhantomData, ops::Range};
 /// Each point accesses the points within `radius` on every axis.
 ///
 /// The shape is the box around the point, or with [`along_axes`](Neighborhood::along_axes) the cross of lines
-/// through it. At the edges it is clamped to the buffer, or with [`periodic`](Neighborhood::periodic) wrapped around.
-/// In both cases it never leaves the buffer.
+/// through it. At the edges it is clamped to the buffer, or with [`periodic`](Neighborhood::periodic) wrapped
+/// around. In both cases it never leaves the buffer.
 ///
 /// ```
 /// use anabranch_grid::{Chunk, Extent, GridBox, RangeMapper, neighborhood};
@@ -55,14 +55,15 @@ impl<const K: usize> Neighborhood<K, AnyBoxes<K>> {
 }
 
 impl<const K: usize, S> Neighborhood<K, S> {
-    /// Wraps around at the buffer's edges on every axis, instead of clamping. The radius may exceed the buffer.
+    /// Wraps around at the buffer's edges on every axis, instead of clamping. The radius may exceed the
+    /// buffer.
     pub fn periodic(mut self) -> Neighborhood<K, AnyBoxes<K>> {
         self.periodic = true;
         self.with_shape()
     }
 
-    /// The same neighbourhood without a promise of its shape: for a program that decides while it runs whether to
-    /// [wrap around](Self::periodic).
+    /// The same neighbourhood without a promise of its shape: for a program that decides while it runs
+    /// whether to [wrap around](Self::periodic).
     pub fn any_boxes(self) -> Neighborhood<K, AnyBoxes<K>> {
         self.with_shape()
     }

@@ -5,7 +5,8 @@ use std::{
     ops::{Index, IndexMut},
 };
 
-/// A position in a `D`-dimensional index space. Points are ordered lexicographically, which is row-major order.
+/// A position in a `D`-dimensional index space. Points are ordered lexicographically, which is row-major
+/// order.
 ///
 /// ```
 /// use anabranch_grid::Point;

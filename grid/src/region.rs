@@ -10,9 +10,10 @@ use std::fmt;
 
 /// A set of points, as a normalised union of disjoint boxes.
 ///
-/// Every set has one representation, in whatever order it was built, so `==` and `Hash` are those of the set. The boxes
-/// are maximal slabs along axis 0 with a constant cross-section, and the cross-section is represented in the same way along
-/// the other axes. [`boxes`](Region::boxes) are in lexicographic order. One box is stored inline.
+/// Every set has one representation, in whatever order it was built, so `==` and `Hash` are those of the set.
+/// The boxes are maximal slabs along axis 0 with a constant cross-section, and the cross-section is
+/// represented in the same way along the other axes. [`boxes`](Region::boxes) are in lexicographic order. One
+/// box is stored inline.
 ///
 /// ```
 /// use anabranch_grid::{GridBox, Region};
@@ -164,7 +165,8 @@ impl<const D: usize> Region<D> {
     }
 }
 
-/// The normal form of the union of non-empty boxes. Works by halves, so that neighbours in the list meet early.
+/// The normal form of the union of non-empty boxes. Works by halves, so that neighbours in the list meet
+/// early.
 fn union_of<const D: usize>(boxes: &[GridBox<D>]) -> Boxes<D> {
     match boxes {
         [] => Boxes::new(),

@@ -1,15 +1,18 @@
 //! Shapes of regions: what the type of a mapper says about all regions that the mapper gives.
 //!
-//! A kernel accesses the elements of a region one by one, and each access checks that the region contains the point. In a loop over
-//! a line, the compiler computes before the loop how many steps pass the check, and uses vector instructions for these, under two conditions: the
-//! check is one comparison of the last coordinate with numbers that are the same for the whole line, and a point outside ends the
-//! loop. So a region must have at most one interval of each line. That is the case for [one box](OneBox) and for a [cross](Cross).
-//! A region of [any boxes](AnyBoxes) may have several: a point outside the largest box is searched in all boxes.
+//! A kernel accesses the elements of a region one by one, and each access checks that the region contains the
+//! point. In a loop over a line, the compiler computes before the loop how many steps pass the check, and
+//! uses vector instructions for these, under two conditions: the check is one comparison of the last
+//! coordinate with numbers that are the same for the whole line, and a point outside ends the loop. So a
+//! region must have at most one interval of each line. That is the case for [one box](OneBox) and for a
+//! [cross](Cross). A region of [any boxes](AnyBoxes) may have several: a point outside the largest box is
+//! searched in all boxes.
 
 use crate::{grid_box::GridBox, region::Region};
 use std::{fmt, hash::Hash, hint};
 
-/// What all regions of a mapper have in common, and the numbers of one of them that say which points it contains.
+/// What all regions of a mapper have in common, and the numbers of one of them that say which points it
+/// contains.
 ///
 /// The shapes are [`OneBox`], [`Cross`] and [`AnyBoxes`]. The trait is sealed.
 ///
@@ -32,10 +35,12 @@ pub trait RegionShape<const D: usize>: sealed::Sealed + Copy + Eq + Hash + Send 
     /// The numbers of a region of these boxes, which has this shape.
     fn new(boxes: &[GridBox<D>]) -> Self;
 
-    /// An interval that the region has of the line through `point` along the last axis: its first coordinate and its size, which is 0 if
-    /// there is none. Without an axis, the only point counts as coordinate 0 of a line.
+    /// An interval that the region has of the line through `point` along the last axis: its first coordinate
+    /// and its size, which is 0 if there is none. Without an axis, the only point counts as coordinate 0 of a
+    /// line.
     ///
-    /// A region of an [exact](Self::IS_EXACT) shape has the points of these intervals and no others. A region of another shape may have more.
+    /// A region of an [exact](Self::IS_EXACT) shape has the points of these intervals and no others. A region
+    /// of another shape may have more.
     fn on_line(&self, point: [usize; D]) -> (usize, usize);
 }
 
@@ -84,8 +89,8 @@ impl<const D: usize> OneBox<D> {
 
 /// `size`, or 0 if `is_none`.
 ///
-/// With an `if` instead, the compiler makes two conditions of the check of a point: one for the line, one for the last coordinate. Then it
-/// does not find how many steps of a loop pass the check.
+/// With an `if` instead, the compiler makes two conditions of the check of a point: one for the line, one for
+/// the last coordinate. Then it does not find how many steps of a loop pass the check.
 #[inline]
 fn none_if(is_none: bool, size: usize) -> usize {
     size.saturating_sub(0_usize.wrapping_sub(usize::from(is_none)))
@@ -93,7 +98,8 @@ fn none_if(is_none: bool, size: usize) -> usize {
 
 /// Calls `visit` for each axis before `end`, up to the third dimension without a loop.
 ///
-/// With a loop, kernels that access several elements took three times as long in programs of several codegen units.
+/// With a loop, kernels that access several elements took three times as long in programs of several codegen
+/// units.
 #[inline(always)]
 fn each_axis_before(end: usize, mut visit: impl FnMut(usize)) {
     if end > 0 {
@@ -130,8 +136,8 @@ impl<const D: usize> RegionShape<D> for OneBox<D> {
     }
 }
 
-/// The shape of the regions of [`neighborhood(…).along_axes()`](crate::Neighborhood::along_axes): a box, the *core*, which is extended
-/// along one axis at a time.
+/// The shape of the regions of [`neighborhood(…).along_axes()`](crate::Neighborhood::along_axes): a box, the
+/// *core*, which is extended along one axis at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cross<const D: usize> {
     core: OneBox<D>,
@@ -190,9 +196,11 @@ impl<const D: usize> Cross<D> {
     }
 }
 
-/// If these boxes, at least one, are a cross: its core, and the box around it. `None` if they certainly are none.
+/// If these boxes, at least one, are a cross: its core, and the box around it. `None` if they certainly are
+/// none.
 ///
-/// Along the last axis on which the boxes differ, all of them have the interval of the core but the widest one, which is the core extended.
+/// Along the last axis on which the boxes differ, all of them have the interval of the core but the widest
+/// one, which is the core extended.
 fn core_and_hull<const D: usize>(boxes: &[GridBox<D>]) -> Option<(GridBox<D>, GridBox<D>)> {
     let hull = boxes.iter().fold(boxes[0], |all, range| all.bounding(range));
     let common = |axis| {
@@ -222,8 +230,9 @@ fn sum(numbers: impl Iterator<Item = u128>) -> u128 {
     numbers.fold(0, u128::saturating_add)
 }
 
-/// The shape of all regions: those of [`periodic`](crate::Neighborhood::periodic) neighbourhoods, of [`fixed`](crate::fixed) regions and of closures
-/// that return a [`Region`]. A loop over their elements has its checks inside.
+/// The shape of all regions: those of [`periodic`](crate::Neighborhood::periodic) neighbourhoods, of
+/// [`fixed`](crate::fixed) regions and of closures that return a [`Region`]. A loop over their elements has
+/// its checks inside.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AnyBoxes<const D: usize> {
     largest: OneBox<D>,

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 /// Cuts `range` along axis 0 into at most `count` boxes, in order.
 ///
-/// All pieces are non-empty. The cuts are at multiples of `granularity` from the first point, so every size but the
-/// last is a multiple of it. In units of `granularity` (the last unit may be a partial one) the sizes differ by at
-/// most one, and larger pieces come first. There are fewer than `count` pieces only if there are fewer units. An
-/// empty box gives no piece; a 0-dimensional box gives itself.
+/// All pieces are non-empty. The cuts are at multiples of `granularity` from the first point, so every size
+/// but the last is a multiple of it. In units of `granularity` (the last unit may be a partial one) the sizes
+/// differ by at most one, and larger pieces come first. There are fewer than `count` pieces only if there are
+/// fewer units. An empty box gives no piece; a 0-dimensional box gives itself.
 ///
 /// ```
 /// use anabranch_grid::{GridBox, split_1d};
@@ -36,10 +36,11 @@ pub fn split_1d<const D: usize>(range: &GridBox<D>, count: usize, granularity: u
 
 /// Cuts `range` along axes 0 and 1 into a grid of at most `count` tiles, in row-major order.
 ///
-/// The grid has as many tiles as fit (`rows * columns <= count`, no more rows or columns than units of granularity on that
-/// axis). Of the grids with that many tiles it is the one with the squarest tiles (smallest height plus width), and at a
-/// tie the one with more rows, because rows are contiguous in memory. Each axis is then cut as in [`split_1d`]. So a prime
-/// count gives strips, and uses every chunk. An empty box gives no tile.
+/// The grid has as many tiles as fit (`rows * columns <= count`, no more rows or columns than units of
+/// granularity on that axis). Of the grids with that many tiles it is the one with the squarest tiles
+/// (smallest height plus width), and at a tie the one with more rows, because rows are contiguous in memory.
+/// Each axis is then cut as in [`split_1d`]. So a prime count gives strips, and uses every chunk. An empty
+/// box gives no tile.
 ///
 /// ```
 /// use anabranch_grid::{GridBox, split_2d};

@@ -1,9 +1,10 @@
 //! Set operations on regions in normal form, by one sweep per axis.
 //!
-//! A region in normal form is a list of boxes in *bands*: along axis 0 it is cut exactly where its cross-section
-//! changes, and each cross-section is in normal form along the remaining axes. The boxes of one band are consecutive and
-//! share their interval on that axis, so a list of boxes and an axis describe the bands completely, and every set of points
-//! has exactly one such list. In one dimension this is the sorted vector of maximal intervals.
+//! A region in normal form is a list of boxes in *bands*: along axis 0 it is cut exactly where its
+//! cross-section changes, and each cross-section is in normal form along the remaining axes. The boxes of one
+//! band are consecutive and share their interval on that axis, so a list of boxes and an axis describe the
+//! bands completely, and every set of points has exactly one such list. In one dimension this is the sorted
+//! vector of maximal intervals.
 
 use crate::grid_box::GridBox;
 use smallvec::SmallVec;
@@ -42,8 +43,8 @@ pub(crate) fn combine<const D: usize>(op: Op, a: &[GridBox<D>], b: &[GridBox<D>]
 
 /// The normal form of `whole` without `hole`; they must overlap.
 pub(crate) fn subtract<const D: usize>(whole: &GridBox<D>, hole: &GridBox<D>) -> Boxes<D> {
-    // Each axis leaves a slab before and a slab after the hole. The slabs of later axes lie between those of earlier axes, so
-    // the slabs before the hole are found in order and those after it in reverse order.
+    // Each axis leaves a slab before and a slab after the hole. The slabs of later axes lie between those of
+    // earlier axes, so the slabs before the hole are found in order and those after it in reverse order.
     let (mut before, mut after) = (Boxes::new(), Boxes::new());
     let mut rest = *whole;
     for axis in 0..D {
@@ -63,7 +64,8 @@ pub(crate) fn subtract<const D: usize>(whole: &GridBox<D>, hole: &GridBox<D>) ->
     before
 }
 
-/// Appends `a op b` to `out`. All boxes agree on the axes before `axis`; `done` holds the result's intervals there.
+/// Appends `a op b` to `out`. All boxes agree on the axes before `axis`; `done` holds the result's intervals
+/// there.
 fn sweep<const D: usize>(
     op: Op,
     mut a: &[GridBox<D>],
@@ -115,8 +117,8 @@ fn sweep<const D: usize>(
     }
 }
 
-/// Joins the band `out[start..]` to the band before it, which begins at `last`, if they touch and have the same
-/// cross-section. Returns the position at which the last band of `out` begins.
+/// Joins the band `out[start..]` to the band before it, which begins at `last`, if they touch and have the
+/// same cross-section. Returns the position at which the last band of `out` begins.
 fn join_bands<const D: usize>(out: &mut Boxes<D>, last: Option<usize>, start: usize, axis: usize) -> usize {
     let Some(last) = last else { return start };
     let (before, after) = (&out[last..start], &out[start..]);
@@ -185,14 +187,16 @@ fn first_band<const D: usize>(boxes: &[GridBox<D>], axis: usize) -> &[GridBox<D>
     &boxes[..len]
 }
 
-/// The boxes whose interval on `axis` overlaps `range`. They are consecutive, because both ends grow along the list.
+/// The boxes whose interval on `axis` overlaps `range`. They are consecutive, because both ends grow along
+/// the list.
 fn overlapping<const D: usize>(boxes: &[GridBox<D>], axis: usize, range: Range<usize>) -> &[GridBox<D>] {
     let start = boxes.partition_point(|b| b.high(axis) <= range.start);
     let boxes = &boxes[start..];
     &boxes[..boxes.partition_point(|b| b.low(axis) < range.end)]
 }
 
-/// The interval from the first to the last coordinate of `boxes` on `axis`. Without boxes it lies beyond all others.
+/// The interval from the first to the last coordinate of `boxes` on `axis`. Without boxes it lies beyond all
+/// others.
 fn span<const D: usize>(boxes: &[GridBox<D>], axis: usize) -> Range<usize> {
     match boxes {
         [] => usize::MAX..usize::MAX,

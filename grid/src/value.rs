@@ -5,7 +5,8 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-/// A range mapper that can be compared with others: see [`RangeMapper::as_value`](crate::RangeMapper::as_value).
+/// A range mapper that can be compared with others: see
+/// [`RangeMapper::as_value`](crate::RangeMapper::as_value).
 ///
 /// Every type that is `Eq`, `Hash` and `'static` implements it.
 pub trait MapperValue: Any {

@@ -15,7 +15,8 @@ fn check_partition<const D: usize>(range: GridBox<D>, pieces: &[GridBox<D>]) -> 
     Ok(())
 }
 
-/// Checks that sizes along `axis` are multiples of the granularity, except at the end, and differ by at most one unit.
+/// Checks that sizes along `axis` are multiples of the granularity, except at the end, and differ by at most
+/// one unit.
 fn check_sizes<const D: usize>(
     range: GridBox<D>,
     pieces: &[GridBox<D>],
@@ -123,7 +124,8 @@ fn check_mappers<const K: usize>(
     check_inside(&even_split(), &whole, buffer)
 }
 
-/// The points within `radius` of `from` that a stencil reads on an axis of `size`, as if on the infinite line.
+/// The points within `radius` of `from` that a stencil reads on an axis of `size`, as if on the infinite
+/// line.
 fn stencil(from: usize, radius: usize, size: usize, periodic: bool) -> Vec<usize> {
     let (from, radius, size) = (from as isize, radius as isize, size as isize);
     let line = from - radius..=from + radius;

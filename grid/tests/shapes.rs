@@ -1,4 +1,5 @@
-//! The shapes that mappers promise: their regions have them, and the numbers of a shape say which points a region contains.
+//! The shapes that mappers promise: their regions have them, and the numbers of a shape say which points a
+//! region contains.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! What is on a tape: the operations of a kernel and what belongs to them. Their memory goes from one tape of a thread to the next.
+//! What is on a tape: the operations of a kernel and what belongs to them. Their memory goes from one tape of
+//! a thread to the next.
 
 use crate::{
     error::RecordError,
@@ -15,7 +16,8 @@ use std::{cell::RefCell, mem, panic::Location};
 pub(crate) struct Operand {
     pub(crate) kind: Kind,
     pub(crate) is_written: bool,
-    /// How values are combined into it, if it is no array of an element for each point. It is not written then.
+    /// How values are combined into it, if it is no array of an element for each point. It is not written
+    /// then.
     pub(crate) reduction: Option<Combination>,
 }
 
@@ -30,7 +32,8 @@ pub(crate) struct Combination {
 const MOST_SPARE: usize = 256;
 
 thread_local! {
-    /// What the last tape and the last recording of this thread have left, without elements: the next tape uses their memory.
+    /// What the last tape and the last recording of this thread have left, without elements: the next tape
+    /// uses their memory.
     static SPARE: RefCell<Option<Box<Contents>>> = const { RefCell::new(None) };
 }
 
@@ -38,7 +41,8 @@ thread_local! {
 #[derive(Default)]
 pub(crate) struct Contents {
     pub(crate) operations: Vec<Operation>,
-    /// The numbers of operations that are on the tape: a second operation with the same inputs is the same one.
+    /// The numbers of operations that are on the tape: a second operation with the same inputs is the same
+    /// one.
     pub(crate) known: FxHashMap<Operation, Id>,
     pub(crate) parameters: Vec<Scalar>,
     pub(crate) folds: Vec<Fold>,

@@ -1,9 +1,10 @@
 //! Folds: loops of a recording, and the order in which a program does them.
 //!
-//! A fold has four sorts of operations: `Turn` begins a turn, and its result is the counter; `State` is a value of the state at the
-//! beginning of a turn; `EndTurn` makes what the turn has computed the next state; `Folded` is a value of the state after the last turn. An operation
-//! belongs to the innermost fold whose counter or state it depends on. What depends on none is computed once, before the loop, wherever
-//! the closure asks for it.
+//! A fold has four sorts of operations: `Turn` begins a turn, and its result is the counter; `State` is a
+//! value of the state at the beginning of a turn; `EndTurn` makes what the turn has computed the next state;
+//! `Folded` is a value of the state after the last turn. An operation belongs to the innermost fold whose
+//! counter or state it depends on. What depends on none is computed once, before the loop, wherever the
+//! closure asks for it.
 
 use crate::{
     number::{Kind, Number as _, Scalar},
@@ -69,8 +70,8 @@ pub(crate) fn is_never(folds: &[Fold], mut fold: Option<u32>, parameters: &[Scal
     false
 }
 
-/// Puts the operations of each fold one after the other, from its `Turn` to its `EndTurn`. `scopes` has the fold that each operation belongs
-/// to. Returns the new number of each operation.
+/// Puts the operations of each fold one after the other, from its `Turn` to its `EndTurn`. `scopes` has the
+/// fold that each operation belongs to. Returns the new number of each operation.
 pub(crate) fn put_in_order(
     operations: &mut Vec<Operation>,
     folds: &mut [Fold],

@@ -10,21 +10,23 @@ pub const LANES: usize = 64;
 
 /// The leaves of the tree in which reductions combine the values of the points of a box.
 ///
-/// The tree depends on the box and on nothing else, so a sum of floats has the same bits on any number of threads and nodes and on any device
-/// that rounds sums as the processor does:
+/// The tree depends on the box and on nothing else, so a sum of floats has the same bits on any number of
+/// threads and nodes and on any device that rounds sums as the processor does:
 ///
-/// 1. The box is cut along its first dimension into *bands* of `b` rows, the last one with the rest. If a row, which is what the other
-///    dimensions span, has `p` points, `b` is the largest number with `b · p` at most [`LEAF`], and at least 1.
-/// 2. The points of a band, in row-major order, are cut into *leaves* of [`LEAF`] points, the last one with the rest. So a band of several
-///    rows is one leaf, and each row with more points than `LEAF` has several.
-/// 3. A leaf has [`LANES`] *lanes*. Lane `j` combines the points `j`, `j + 64`, `j + 128`, … of the leaf in this order, after the identity
-///    of the operator. Then lane `j` combines lane `j + 32`, for each `j` below 32; then lane `j + 16`, for each `j` below 16; and so on.
-///    Lane 0 is the result of the leaf.
-/// 4. The leaves are numbered in the order of their points. Leaf `2 i` is combined with leaf `2 i + 1`; a last one that has no neighbour
-///    stays as it is. The results are numbered and combined in the same way, until there is one.
+/// 1. The box is cut along its first dimension into *bands* of `b` rows, the last one with the rest. If a
+///    row, which is what the other dimensions span, has `p` points, `b` is the largest number with `b · p` at
+///    most [`LEAF`], and at least 1.
+/// 2. The points of a band, in row-major order, are cut into *leaves* of [`LEAF`] points, the last one with
+///    the rest. So a band of several rows is one leaf, and each row with more points than `LEAF` has several.
+/// 3. A leaf has [`LANES`] *lanes*. Lane `j` combines the points `j`, `j + 64`, `j + 128`, … of the leaf in
+///    this order, after the identity of the operator. Then lane `j` combines lane `j + 32`, for each `j`
+///    below 32; then lane `j + 16`, for each `j` below 16; and so on. Lane 0 is the result of the leaf.
+/// 4. The leaves are numbered in the order of their points. Leaf `2 i` is combined with leaf `2 i + 1`; a
+///    last one that has no neighbour stays as it is. The results are numbered and combined in the same way,
+///    until there is one.
 ///
-/// A number that the operand had before is combined with the result of leaf 0, and comes first. Over no points the result is that number, or
-/// the identity.
+/// A number that the operand had before is combined with the result of leaf 0, and comes first. Over no
+/// points the result is that number, or the identity.
 ///
 /// ```
 /// use anabranch_kernel::Leaves;
@@ -45,8 +47,8 @@ pub struct Leaves {
 }
 
 impl Leaves {
-    /// The leaves of the points from the first of `points` to below the second, which are padded at the front, in an index space of this many
-    /// dimensions.
+    /// The leaves of the points from the first of `points` to below the second, which are padded at the
+    /// front, in an index space of this many dimensions.
     pub fn new(dimensions: usize, [min, max]: [[usize; 3]; 2]) -> Self {
         let extent = |dim: usize| max[dim].saturating_sub(min[dim]);
         let first = (3 - dimensions.min(3)).min(2);
@@ -54,7 +56,8 @@ impl Leaves {
         Self { rows: extent(first), row }
     }
 
-    /// The number of rows of a band. A part of the box that begins and ends at the bands has leaves of the whole box.
+    /// The number of rows of a band. A part of the box that begins and ends at the bands has leaves of the
+    /// whole box.
     pub fn rows_of_band(&self) -> usize {
         (LEAF / self.row.max(1)).max(1)
     }

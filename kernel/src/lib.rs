@@ -2,22 +2,24 @@
 //!
 //! # How it works
 //!
-//! 1. A closure gets the operands of a [`Tape`]: an [`Input`] for each one that it reads, an [`Output`] for each one that it writes, and an
-//!    [`InputOutput`] for each one that it changes. They give [`Value`]s, and each operation on a value goes to the tape. An operation that
-//!    is on the tape already is not added again. A literal is a new one each time, and so is what is computed from it.
-//! 2. [`Tape::finish`] gives the [`Recording`]. The values of literals are kept apart from the operations, so that a kernel with another
-//!    constant is the same [`Program`].
-//!    A [fold](Output::fold) is a loop on the tape: its operations are put one after the other, and what does not depend on its counter or
-//!    its state comes before.
-//! 3. [`Program::new`] drops what no result needs, and gives each operation a register, which is a block of up to some thousand elements.
-//!    Sums, differences and products of floats of which only the next one needs the result are a chain, which has one register. A result goes
-//!    to the operand that is set to it, without a register, if nothing else needs it and the program takes no element of the operand.
-//! 4. [`Program::run`] goes through the points. For each block it finds the elements, which mostly lie one after the other in an operand,
-//!    and computes one step after the other. Then it copies results to operands that it has taken elements of. The turns of a fold are
-//!    repeated for each block.
+//! 1. A closure gets the operands of a [`Tape`]: an [`Input`] for each one that it reads, an [`Output`] for
+//!    each one that it writes, and an [`InputOutput`] for each one that it changes. They give [`Value`]s, and
+//!    each operation on a value goes to the tape. An operation that is on the tape already is not added
+//!    again. A literal is a new one each time, and so is what is computed from it.
+//! 2. [`Tape::finish`] gives the [`Recording`]. The values of literals are kept apart from the operations, so
+//!    that a kernel with another constant is the same [`Program`]. A [fold](Output::fold) is a loop on the
+//!    tape: its operations are put one after the other, and what does not depend on its counter or its state
+//!    comes before.
+//! 3. [`Program::new`] drops what no result needs, and gives each operation a register, which is a block of
+//!    up to some thousand elements. Sums, differences and products of floats of which only the next one needs
+//!    the result are a chain, which has one register. A result goes to the operand that is set to it, without
+//!    a register, if nothing else needs it and the program takes no element of the operand.
+//! 4. [`Program::run`] goes through the points. For each block it finds the elements, which mostly lie one
+//!    after the other in an operand, and computes one step after the other. Then it copies results to
+//!    operands that it has taken elements of. The turns of a fold are repeated for each block.
 //!
-//! All [`Instructions`] give the same bits, except those of values that are not numbers (NaN). Functions such as `sin` are those of the
-//! platform, whose last bit may differ between machines.
+//! All [`Instructions`] give the same bits, except those of values that are not numbers (NaN). Functions such
+//! as `sin` are those of the platform, whose last bit may differ between machines.
 
 #![forbid(unsafe_code)]
 

@@ -42,7 +42,8 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// The operations whose results this one uses. [`Body::inputs`](crate::recording::Body::inputs) also knows those of folds.
+    /// The operations whose results this one uses. [`Body::inputs`](crate::recording::Body::inputs) also
+    /// knows those of folds.
     pub(crate) fn inputs(mut self) -> impl Iterator<Item = Id> {
         self.inputs_mut().map(|input| input.map(|input| *input)).into_iter().flatten()
     }
@@ -165,8 +166,9 @@ impl Load {
         self.along.iter().filter_map(|along| along.counter).max()
     }
 
-    /// Whether the elements are in one row of an operand with those of another load. Both loads have elements that lie one after the other.
-    /// The value of an edge does not matter: it is needed only where elements are put together.
+    /// Whether the elements are in one row of an operand with those of another load. Both loads have elements
+    /// that lie one after the other. The value of an edge does not matter: it is needed only where elements
+    /// are put together.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         let is_same_edge = mem::discriminant(&self.edge) == mem::discriminant(&other.edge);
         self.operand == other.operand && self.along[..2] == other.along[..2] && is_same_edge

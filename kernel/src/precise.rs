@@ -1,8 +1,9 @@
 //! Products that are rounded before something is added to them.
 //!
-//! A compiler for a device may make one operation of a product and a sum, with one rounding. It may not do so if the sum that follows the product
-//! has an operand that it does not know. Such an operand is minus zero, as a literal: it changes no number. If the compiler contracts that
-//! sum, the product is rounded as it is alone.
+//! A compiler for a device may make one operation of a product and a sum, with one rounding. It may not do so
+//! if the sum that follows the product has an operand that it does not know. Such an operand is minus zero,
+//! as a literal: it changes no number. If the compiler contracts that sum, the product is rounded as it is
+//! alone.
 
 use crate::{
     number::{Kind, Number as _},
@@ -11,8 +12,8 @@ use crate::{
 };
 
 impl Recording {
-    /// The same kernel, in which products of floats are rounded by themselves on every device, as they are on the processor. On the processor
-    /// it has the same results.
+    /// The same kernel, in which products of floats are rounded by themselves on every device, as they are on
+    /// the processor. On the processor it has the same results.
     pub fn precise(&self) -> Self {
         let mut precise = self.clone();
         let operations = std::mem::take(&mut precise.body.operations);

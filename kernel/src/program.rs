@@ -9,8 +9,8 @@ use crate::{
     steps::{Action, Chains, Link, Loop, ProgramLoad, Registers, RowOfLoads, Source, Step, Target, bytes},
 };
 
-/// A recording, prepared for the processor. It is worth keeping: [`is_of`](Self::is_of) says whether a later recording is
-/// the same program.
+/// A recording, prepared for the processor. It is worth keeping: [`is_of`](Self::is_of) says whether a later
+/// recording is the same program.
 #[derive(Debug)]
 pub struct Program {
     pub(crate) body: Body,
@@ -28,11 +28,13 @@ pub struct Program {
     pub(crate) beside_rows: Vec<u32>,
     /// The number of registers of each type.
     pub(crate) registers: Registers,
-    /// The memory that each point of a block needs: that of the registers, and of elements that are put together for all blocks.
+    /// The memory that each point of a block needs: that of the registers, and of elements that are put
+    /// together for all blocks.
     pub(crate) bytes_of_point: usize,
     /// Where the result of each operation is.
     pub(crate) sources: Vec<Source>,
-    /// The operands that are set by the steps, because the program takes nothing of them. The least number comes first.
+    /// The operands that are set by the steps, because the program takes nothing of them. The least number
+    /// comes first.
     pub(crate) outputs: Vec<usize>,
     /// The other operands that are set, after all steps, and what they are set to.
     pub(crate) stores: Vec<(usize, Kind, Source)>,
@@ -114,8 +116,8 @@ impl Program {
         self.body == recording.body
     }
 
-    /// The number of operations and chains of operations that a block takes, and the number of registers that they need. Copies to operands do
-    /// not count.
+    /// The number of operations and chains of operations that a block takes, and the number of registers that
+    /// they need. Copies to operands do not count.
     pub fn size(&self) -> (usize, usize) {
         let chained = |step: &Step| match step.action {
             Action::Chains(number) => {

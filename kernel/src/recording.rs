@@ -17,7 +17,8 @@ use std::{
 
 /// A kernel that was recorded: its operations, and the values of its literals.
 ///
-/// Two recordings with equal operations are one [`Program`](crate::Program), whatever the values of their literals are.
+/// Two recordings with equal operations are one [`Program`](crate::Program), whatever the values of their
+/// literals are.
 #[derive(Clone, Debug)]
 pub struct Recording {
     pub(crate) body: Body,
@@ -44,7 +45,8 @@ pub(crate) struct Body {
 pub struct Access {
     /// The number of the operand, in the order of the declaration, from 0.
     pub operand: usize,
-    /// What it takes along each dimension of the operand. Dimensions are padded at the front, with the coordinate 0.
+    /// What it takes along each dimension of the operand. Dimensions are padded at the front, with the
+    /// coordinate 0.
     pub along: [AccessAlong; 3],
     /// What an element is where its coordinates lead out of the buffer.
     pub beyond: Beyond,
@@ -52,10 +54,12 @@ pub struct Access {
     pub at: &'static Location<'static>,
 }
 
-/// The coordinates that an access takes along one dimension of its operand. With none along one dimension, it takes nothing.
+/// The coordinates that an access takes along one dimension of its operand. With none along one dimension, it
+/// takes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessAlong {
-    /// The dimension of the index space, padded at the front, whose coordinate of the point is added to the numbers.
+    /// The dimension of the index space, padded at the front, whose coordinate of the point is added to the
+    /// numbers.
     pub point: Option<usize>,
     /// The numbers.
     pub numbers: Range<isize>,
@@ -158,7 +162,8 @@ impl Recording {
         Self { body, parameters, asked }
     }
 
-    /// The values of the literals, in the order in which the closure has used them. [`precise`](Self::precise) adds zeros behind them.
+    /// The values of the literals, in the order in which the closure has used them.
+    /// [`precise`](Self::precise) adds zeros behind them.
     pub fn parameters(&self) -> &[Scalar] {
         &self.parameters
     }
@@ -208,9 +213,10 @@ impl Recording {
         self.body.reductions().map(|(reduction, _)| reduction)
     }
 
-    /// The same kernel, whose reductions end with the results of the [leaves](crate::Leaves). On a device each operand of a reduction gets these
-    /// results, one after the other, and no number that it had before takes part. So the leaves of several parts of an index space, each of
-    /// which begins and ends at bands, can be combined in the tree of the whole.
+    /// The same kernel, whose reductions end with the results of the [leaves](crate::Leaves). On a device
+    /// each operand of a reduction gets these results, one after the other, and no number that it had before
+    /// takes part. So the leaves of several parts of an index space, each of which begins and ends at bands,
+    /// can be combined in the tree of the whole.
     pub fn ending_at_leaves(&self) -> Self {
         let mut at_leaves = self.clone();
         at_leaves.body.ends_at_leaves = true;

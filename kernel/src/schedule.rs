@@ -1,4 +1,5 @@
-//! How a recording becomes the steps of a program: the order of the operations, the chains among them, and where each result is.
+//! How a recording becomes the steps of a program: the order of the operations, the chains among them, and
+//! where each result is.
 
 use crate::{
     fold::Fold,
@@ -92,7 +93,8 @@ impl<'a> Schedule<'a> {
             // Their sources are known from the beginning of the fold.
             What::State(..) | What::Folded(..) => {}
             _ => {
-                // Before the inputs give their registers back: the result never goes to the register of an input.
+                // Before the inputs give their registers back: the result never goes to the register of an
+                // input.
                 let target = self.target(id, kind);
                 if Linkable::new(self.operations[id as usize]).is_some() {
                     self.chain(id, kind, target);
@@ -104,7 +106,8 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Where the result of an operation goes: to the output that is set to it, if nothing else needs it, otherwise to a register.
+    /// Where the result of an operation goes: to the output that is set to it, if nothing else needs it,
+    /// otherwise to a register.
     fn target(&mut self, id: Id, kind: Kind) -> Target {
         match self.outputs.iter().position(|&(_, result)| result == id) {
             Some(output) if self.uses.is_needed_once(id) => Target::Output(output as u32),
@@ -116,7 +119,8 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Sets the outputs that no operation has set. Returns the other operands that are set, and what they are set to.
+    /// Sets the outputs that no operation has set. Returns the other operands that are set, and what they are
+    /// set to.
     pub(crate) fn store(&mut self) -> Vec<(usize, Kind, Source)> {
         for (output, &(_, id)) in self.outputs.iter().enumerate() {
             let (from, kind) = (self.sources[id as usize], self.operations[id as usize].kind);
@@ -236,7 +240,8 @@ impl<'a> Schedule<'a> {
         register
     }
 
-    /// Begins the turns of a fold, whose state has registers of its own until all results of the fold have been used.
+    /// Begins the turns of a fold, whose state has registers of its own until all results of the fold have
+    /// been used.
     fn begin(&mut self, turn: Id, fold: u32) {
         self.sources[turn as usize] = Source::Counter(fold);
         let states = &self.folds[fold as usize].states;
@@ -254,8 +259,8 @@ impl<'a> Schedule<'a> {
         self.ended = self.steps.len();
     }
 
-    /// Ends a turn. What it has computed changes places with the state, so that nothing is copied. What is not computed in the turn, or is
-    /// needed for several values of the state, is copied before.
+    /// Ends a turn. What it has computed changes places with the state, so that nothing is copied. What is
+    /// not computed in the turn, or is needed for several values of the state, is copied before.
     fn end(&mut self, end: Id, fold: u32) {
         let states = &self.folds[fold as usize].states;
         let mut swaps: Vec<(Kind, [u32; 2])> = Vec::new();
@@ -307,7 +312,8 @@ impl<'a> Schedule<'a> {
     }
 }
 
-/// The loads of a program that are outside of loops, by the rows that they are in, and those that are in none.
+/// The loads of a program that are outside of loops, by the rows that they are in, and those that are in
+/// none.
 pub(crate) fn rows(all: &[Load], loads: &[ProgramLoad]) -> (Vec<RowOfLoads>, Vec<u32>) {
     let (mut rows, mut beside_rows) = (Vec::<RowOfLoads>::new(), Vec::new());
     for (at, load) in (0..).zip(loads).filter(|(_, load)| !load.is_in_loop) {

@@ -75,7 +75,8 @@ pub(crate) struct Loop {
     pub(crate) end: usize,
     /// The program's loads that differ from turn to turn.
     pub(crate) loads: Vec<u32>,
-    /// What each turn leaves for the next one: two registers of a type, which change their places. The first one has the state.
+    /// What each turn leaves for the next one: two registers of a type, which change their places. The first
+    /// one has the state.
     pub(crate) swaps: Vec<(Kind, [u32; 2])>,
 }
 
@@ -84,20 +85,23 @@ pub(crate) struct Loop {
 pub(crate) struct Chains {
     /// The links, one chain after the other.
     pub(crate) links: Vec<Link>,
-    /// The loads that are operands of links: their numbers among those that the program needs. They have an element for each point.
+    /// The loads that are operands of links: their numbers among those that the program needs. They have an
+    /// element for each point.
     pub(crate) loads: Vec<u32>,
     /// The numbers that are operands of links: literals, and loads of one element for all points.
     pub(crate) numbers: Vec<Source>,
-    /// Whether no other step uses the registers of the links, and no result of the program is in them. Then a register has to hold the results
-    /// of one strip only.
+    /// Whether no other step uses the registers of the links, and no result of the program is in them. Then a
+    /// register has to hold the results of one strip only.
     pub(crate) are_alone: bool,
 }
 
-/// A part of a chain. A chain is operations of which each one uses the result of the one before, and nothing else uses it. Its first link
-/// takes a value, the next ones join it with their operands, and the last one stores the result.
+/// A part of a chain. A chain is operations of which each one uses the result of the one before, and nothing
+/// else uses it. Its first link takes a value, the next ones join it with their operands, and the last one
+/// stores the result.
 ///
-/// One variant says both what a link does and where its operands are, because to branch twice takes longer than a vector operation. The numbers
-/// of operands are those of [`With`]. That of `Store` is the register of the result, and that of `Set` the place of an output in the program's list.
+/// One variant says both what a link does and where its operands are, because to branch twice takes longer
+/// than a vector operation. The numbers of operands are those of [`With`]. That of `Store` is the register of
+/// the result, and that of `Set` the place of an output in the program's list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Link {
     TakeLoad(u32),
@@ -125,7 +129,8 @@ pub(crate) enum Link {
     Set(u32),
 }
 
-/// The product of a load and a number, as the operand of a link. A product that is a chain of its own would have to be stored and loaded.
+/// The product of a load and a number, as the operand of a link. A product that is a chain of its own would
+/// have to be stored and loaded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scaled {
     /// See [`With::Load`].
@@ -220,7 +225,8 @@ impl Linkable {
         if a == operand { b } else { a }
     }
 
-    /// What it does when `so_far` is one of its operands, and the other operand. If both are the same, it is the first.
+    /// What it does when `so_far` is one of its operands, and the other operand. If both are the same, it is
+    /// the first.
     pub(crate) fn join(self, so_far: Id) -> (Join, Id) {
         let [a, b] = self.operands;
         if so_far == a { (self.joins[0], b) } else { (self.joins[1], a) }

@@ -11,8 +11,8 @@ pub(crate) const RESULT: Id = Id::MAX;
 
 /// What is known of the operations of a recording before it is a program.
 pub(crate) struct Uses {
-    /// The last operation at whose place the result of each one is used, or [`RESULT`]; `None` for what nothing needs. The operations of
-    /// a chain are at the place of its last one.
+    /// The last operation at whose place the result of each one is used, or [`RESULT`]; `None` for what
+    /// nothing needs. The operations of a chain are at the place of its last one.
     last: Vec<Option<Id>>,
     /// The operand of each operation that is its chain so far.
     continued: Vec<Option<Id>>,
@@ -134,8 +134,8 @@ impl Product {
     }
 }
 
-/// Where a value from outside of a fold is needed for the last time, if it is used in the turns: at the end of the outermost fold that it is
-/// outside of, because each turn needs it again.
+/// Where a value from outside of a fold is needed for the last time, if it is used in the turns: at the end
+/// of the outermost fold that it is outside of, because each turn needs it again.
 fn repeated(body: &Body, scopes: &[Option<u32>], input: Id, user: usize) -> Option<Id> {
     let of = scopes[input as usize];
     let mut by = match body.operations[user].what {

@@ -1,5 +1,6 @@
-//! Sums, differences and products of floats, which a program computes in chains, against a plain evaluation point by point: each choice of
-//! two operations and of their inputs, and sums and products of several terms, on all instruction sets.
+//! Sums, differences and products of floats, which a program computes in chains, against a plain evaluation
+//! point by point: each choice of two operations and of their inputs, and sums and products of several terms,
+//! on all instruction sets.
 
 mod array;
 
@@ -79,7 +80,8 @@ impl<T: Number + Add<Output = T> + Sub<Output = T> + Mul<Output = T>> Numbers<T>
 /// A kernel.
 #[derive(Clone, Copy, Debug)]
 enum Kernel {
-    /// An operation, and one with its result; which of the inputs are literals, and whether the result is the second input.
+    /// An operation, and one with its result; which of the inputs are literals, and whether the result is the
+    /// second input.
     Two { operations: [Operation; 2], are_literals: [bool; 3], is_second: bool },
     /// A sum of four in one of its orders, times a literal if there is one.
     SumOfFour { order: usize, factor: Option<bool> },

@@ -1,5 +1,5 @@
-//! Kernels with folds and with operands of any rank, against a plain evaluation point by point. All bits must agree, on all instruction
-//! sets.
+//! Kernels with folds and with operands of any rank, against a plain evaluation point by point. All bits must
+//! agree, on all instruction sets.
 
 mod array;
 mod loops;

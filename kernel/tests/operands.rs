@@ -139,7 +139,8 @@ fn an_operand_without_an_element_is_named() {
     }
 }
 
-/// A part of a kernel that consists of sums, differences and products only. Operands are numbers of earlier parts, modulo their count.
+/// A part of a kernel that consists of sums, differences and products only. Operands are numbers of earlier
+/// parts, modulo their count.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     /// An element of an input. Outside there is 0.5.

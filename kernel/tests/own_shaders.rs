@@ -1,5 +1,5 @@
-//! Shaders that a program writes: what is generated for them is WGSL that naga accepts, launches give them what they declare, and wrong texts are
-//! errors.
+//! Shaders that a program writes: what is generated for them is WGSL that naga accepts, launches give them
+//! what they declare, and wrong texts are errors.
 
 mod accepted;
 
@@ -178,7 +178,8 @@ fn error_of(text: &str) -> ShaderError {
 #[test]
 fn marks_of_a_direction_hide_no_declaration() {
     let _deadline = deadline();
-    // WGSL counts them as space. With another `f32` the elements would be larger, and lie outside of what the task declares.
+    // WGSL counts them as space. With another `f32` the elements would be larger, and lie outside of what the
+    // task declares.
     for mark in ['\u{200e}', '\u{200f}'] {
         for declaration in [
             "alias /f32 = vec4<u32>;",
@@ -226,7 +227,8 @@ fn no_word_that_wgsl_keeps_is_a_parameter() {
 #[test]
 fn the_compiler_has_the_stack_for_every_text_that_is_accepted() {
     let _deadline = deadline();
-    // The depths are near the limits, and those behind them are errors: without these the compiler would end the process.
+    // The depths are near the limits, and those behind them are errors: without these the compiler would end
+    // the process.
     let expression =
         |value: &str| format!("fn each(y: u32, x: u32) {{ let a = true; let b = 1f; let c = {value}; }}");
     let branches = |turns: usize| {

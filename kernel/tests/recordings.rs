@@ -103,7 +103,8 @@ fn what_a_kernel_computes_twice_is_on_the_tape_once_and_what_no_result_needs_is_
     let recording = tape.finish().expect("the kernel is right");
     // Loads of 0, 1, 5 and 6, a product, a root, a sum, a product and a sum.
     assert_eq!(recording.len(), 9);
-    // The sum of loads, which is needed three times, and a chain of the product and the last sum, which goes to its operand.
+    // The sum of loads, which is needed three times, and a chain of the product and the last sum, which goes
+    // to its operand.
     assert_eq!(Program::new(&recording).size(), (2, 1));
     assert_eq!(recording.accesses().count(), 4);
 }

@@ -1,4 +1,5 @@
-//! Reductions against a plain evaluation of the documented tree. All bits must agree, on all instruction sets.
+//! Reductions against a plain evaluation of the documented tree. All bits must agree, on all instruction
+//! sets.
 
 mod array;
 #[allow(dead_code)]
@@ -48,7 +49,8 @@ struct Case {
     seed: u64,
 }
 
-/// The values that a case combines at each point: an element, a computed value, and a computed value where a mask is true.
+/// The values that a case combines at each point: an element, a computed value, and a computed value where a
+/// mask is true.
 const VALUES: usize = 3;
 
 /// Operations of the list of `plain`.
@@ -308,7 +310,8 @@ oracles!(
     reductions_of_u64_agree u64
 );
 
-/// Sums of ordinary numbers, whose bits depend on the order: most random ones end as infinities or as what is not a number.
+/// Sums of ordinary numbers, whose bits depend on the order: most random ones end as infinities or as what is
+/// not a number.
 #[test]
 fn sums_of_fractions_have_the_bits_of_the_tree() {
     let _deadline = deadline();
@@ -446,7 +449,8 @@ fn a_recording_that_ends_at_leaves_is_another_program_without_the_number_before(
     assert_eq!(at_leaves.program_hash(), at_leaves.ending_at_leaves().program_hash());
 }
 
-/// The results of folds, elements that all points of a row share, and elements at an edge: none of them is in one slice of an operand.
+/// The results of folds, elements that all points of a row share, and elements at an edge: none of them is in
+/// one slice of an operand.
 #[test]
 fn what_folds_and_operands_of_other_ranks_give_is_combined() {
     let _deadline = deadline();

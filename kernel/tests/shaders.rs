@@ -176,7 +176,8 @@ fn another_literal_is_another_block_of_the_same_shader() {
             block.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")));
         words.collect::<Vec<_>>()
     });
-    // The first point, the counts, rows of 16 invocations, no fold, one turn, two extents, a shift, the literal, and padding.
+    // The first point, the counts, rows of 16 invocations, no fold, one turn, two extents, a shift, the
+    // literal, and padding.
     let expected = [0, 0, 0, 1, 1, 10, 4, 0, 1, 1, 1, 10, 1, 1, 10, 0, 0, 9, 2.0_f32.to_bits(), 0];
     assert_eq!(words[0], expected);
     assert_eq!(words[1][18], 3.0_f32.to_bits());

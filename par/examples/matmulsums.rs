@@ -1,5 +1,6 @@
-//! Computes many matrix products, each in a temporary buffer, and the sum of each product. Each variant gets that buffer in
-//! another way; the program measures all of them. The guide's chapter `scratch_storage` explains them one by one.
+//! Computes many matrix products, each in a temporary buffer, and the sum of each product. Each variant gets
+//! that buffer in another way; the program measures all of them. The guide's chapter `scratch_storage`
+//! explains them one by one.
 //!
 //! ```sh
 //! cargo run --release -p anabranch-par --example matmulsums                  # all products of the same size
@@ -112,8 +113,8 @@ fn product_sum(Pair { a, b, inner }: &Pair, n: usize, c: &mut [f64]) -> f64 {
 fn multiply(a: &[f64], b: &[f64], c: &mut [f64], n: usize, inner: usize) {
     assert!(a.len() == n * inner && b.len() == inner * n && c.len() == n * n, "sizes do not fit");
     let (row_of_a, row) = (inner as isize, n as isize);
-    // SAFETY: with these strides, `dgemm` accesses only elements inside the slices, whose lengths are checked above. `c` overlaps
-    // neither `a` nor `b`, because it is borrowed exclusively.
+    // SAFETY: with these strides, `dgemm` accesses only elements inside the slices, whose lengths are checked
+    // above. `c` overlaps neither `a` nor `b`, because it is borrowed exclusively.
     unsafe {
         matrixmultiply::dgemm(
             n,
@@ -178,8 +179,8 @@ fn bump_scratch(problem: &Problem) -> Vec<f64> {
     problem.pairs.par().map(|pair| scratch::scope(|scope| product_sum(pair, n, scope.slice(n * n)))).collect()
 }
 
-/// A few tasks, each with a buffer, take the inputs out of a channel. Each result carries the number of its input, to restore
-/// the order.
+/// A few tasks, each with a buffer, take the inputs out of a channel. Each result carries the number of its
+/// input, to restore the order.
 fn channel(problem: &Problem, tasks: usize) -> Vec<f64> {
     let (send, receive) = mpsc::channel();
     for numbered in problem.pairs.iter().enumerate() {
@@ -248,7 +249,8 @@ struct Measured {
     last: usize,
 }
 
-/// Runs all variants in turn, so that a disturbance of the machine affects all of them, and prints their times.
+/// Runs all variants in turn, so that a disturbance of the machine affects all of them, and prints their
+/// times.
 fn compare(problem: &Problem, all_schedules: bool, runs: usize) {
     let mut variants = variants(all_schedules);
     let mut measured = vec![Measured { least: Duration::MAX, first: 0, last: 0 }; variants.len()];

@@ -5,7 +5,8 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::*},
 };
 
-/// Cancels the work that has the token: loops look at it between their chunks, and the crate `anabranch` before a task begins.
+/// Cancels the work that has the token: loops look at it between their chunks, and the crate `anabranch`
+/// before a task begins.
 ///
 /// All clones are the same token. A closure that takes long can look at the token itself.
 ///
@@ -75,7 +76,8 @@ impl CancellationToken {
 }
 
 impl Drop for State {
-    /// Frees a long line of parents one after the other: a destructor inside a destructor for each of them needs a large stack.
+    /// Frees a long line of parents one after the other: a destructor inside a destructor for each of them
+    /// needs a large stack.
     fn drop(&mut self) {
         let mut parent = self.parent.take();
         while let Some(token) = parent {

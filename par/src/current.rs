@@ -1,7 +1,8 @@
 //! The calling thread's pool, its place in a loop, and how many regions, joins, scopes and jobs it is inside.
 //!
-//! A loop that is opened inside another one runs on the same pool, so that nesting never adds threads. Such a loop finds its
-//! pool here. Everything is in cells without a destructor, so it may be used at any time, also while a thread ends.
+//! A loop that is opened inside another one runs on the same pool, so that nesting never adds threads. Such a
+//! loop finds its pool here. Everything is in cells without a destructor, so it may be used at any time, also
+//! while a thread ends.
 
 use crate::{
     context::{HeldValues, HoldingFor, hold_for},
@@ -9,7 +10,8 @@ use crate::{
 };
 use std::{cell::Cell, marker::PhantomData, ptr};
 
-/// Each field has a cell of its own, because a processor stalls when it loads as one word what it has just stored in parts.
+/// Each field has a cell of its own, because a processor stalls when it loads as one word what it has just
+/// stored in parts.
 struct Current {
     pool: Cell<*const PoolState>,
     participant: Cell<Participant>,
@@ -34,8 +36,8 @@ impl Participant {
     /// The place of a thread that works on no loop.
     pub(crate) const NONE: Self = Self { index: 0, count: 0 };
 
-    /// From 0 (the thread that opened the loop) to [`count`](Self::count) - 1. No two participants of one loop have the same
-    /// index.
+    /// From 0 (the thread that opened the loop) to [`count`](Self::count) - 1. No two participants of one
+    /// loop have the same index.
     pub fn index(self) -> usize {
         self.index as usize
     }
@@ -71,7 +73,8 @@ pub(crate) fn pool() -> *const PoolState {
 /// Calls `f` with the pool that the calling thread works for, if it works for one.
 #[inline]
 pub(crate) fn with_installed<R>(f: impl FnOnce(Option<&PoolState>) -> R) -> R {
-    // SAFETY: the pointer is null, or was set by a guard further up on this thread's stack, which borrows the pool.
+    // SAFETY: the pointer is null, or was set by a guard further up on this thread's stack, which borrows the
+    // pool.
     f(unsafe { pool().as_ref() })
 }
 
@@ -87,9 +90,10 @@ pub(crate) fn depth() -> u32 {
     CURRENT.with(|current| current.depth.get())
 }
 
-/// The block that the calling thread, which is inside a region of `pool`, claims from first under a static schedule. It is the
-/// same one in every region that all threads take part in, so that caches stay warm. In a region of fewer threads it follows
-/// from the place in the region, so that no two have the same. The opener begins with block 0.
+/// The block that the calling thread, which is inside a region of `pool`, claims from first under a static
+/// schedule. It is the same one in every region that all threads take part in, so that caches stay warm. In a
+/// region of fewer threads it follows from the place in the region, so that no two have the same. The opener
+/// begins with block 0.
 pub(crate) fn own_block(pool: &PoolState) -> usize {
     match (participant(), pool.worker_index()) {
         (Some(me), _) if me.count() < pool.workers() => me.index(),
@@ -129,15 +133,16 @@ fn enter_installed(participant: Participant) -> Inside {
     })
 }
 
-/// Makes `pool` the calling thread's pool until the guard is dropped. The thread does not count as inside: see
-/// [`ThreadPool::install`](crate::ThreadPool::install).
+/// Makes `pool` the calling thread's pool until the guard is dropped. The thread does not count as inside:
+/// see [`ThreadPool::install`](crate::ThreadPool::install).
 #[inline]
 pub(crate) fn install(pool: &PoolState) -> Installed<'_> {
     Installed { before: CURRENT.with(|current| current.pool.replace(pool)), _pool: PhantomData }
 }
 
-/// Restores the former pool when it is dropped. It borrows the pool, so a pointer in [`CURRENT`] never outlives its target. It
-/// must be dropped in the frame that made it, so it stays inside this crate and is never forgotten.
+/// Restores the former pool when it is dropped. It borrows the pool, so a pointer in [`CURRENT`] never
+/// outlives its target. It must be dropped in the frame that made it, so it stays inside this crate and is
+/// never forgotten.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Installed<'p> {

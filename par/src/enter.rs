@@ -1,8 +1,8 @@
 //! How a thread gets into a chain, for the time of a call.
 //!
-//! The pending halves of the thread must know which chain they were made in: another thread may steal one while this thread is
-//! further inside. So every change of the chain leaves a divider in the thread's list of halves, and a join need not read the
-//! chain.
+//! The pending halves of the thread must know which chain they were made in: another thread may steal one
+//! while this thread is further inside. So every change of the chain leaves a divider in the thread's list of
+//! halves, and a join need not read the chain.
 
 use crate::{
     context::{Chain, Entry, Key, Link, Mark, Marks, is_inside, is_marked, new_keys},
@@ -10,15 +10,16 @@ use crate::{
 };
 
 impl Mark {
-    /// Calls `f` with the mark set: for the calling thread, and for all work that it hands to other threads meanwhile.
+    /// Calls `f` with the mark set: for the calling thread, and for all work that it hands to other threads
+    /// meanwhile.
     #[inline]
     pub fn enter<R>(self, f: impl FnOnce() -> R) -> R {
         let key = Key::Mark(self);
         if is_inside(key) { f() } else { inside(key, f) }
     }
 
-    /// Whether the calling code belongs to work with this mark, or to a [callback](Marks::enter_callback). Costs one load if no mark
-    /// is set.
+    /// Whether the calling code belongs to work with this mark, or to a [callback](Marks::enter_callback).
+    /// Costs one load if no mark is set.
     #[inline]
     pub fn is_set(self) -> bool {
         is_marked(self)
@@ -35,12 +36,12 @@ impl Marks {
         }
     }
 
-    /// Calls `f`, a callback that the program has left where these marks were set: a function that is to be called at some end,
-    /// or a waker. The thread that calls it may be in the middle of any other work.
+    /// Calls `f`, a callback that the program has left where these marks were set: a function that is to be
+    /// called at some end, or a waker. The thread that calls it may be in the middle of any other work.
     ///
-    /// Every mark counts as set in `f`: a callback must not wait for the work that the thread is in the middle of, whatever
-    /// that happens to be. Work that `f` hands over without waiting for it gets these marks: see
-    /// [`current_without`](Self::current_without).
+    /// Every mark counts as set in `f`: a callback must not wait for the work that the thread is in the
+    /// middle of, whatever that happens to be. Work that `f` hands over without waiting for it gets these
+    /// marks: see [`current_without`](Self::current_without).
     ///
     /// ```
     /// use anabranch_par::{Mark, Marks};
@@ -56,7 +57,8 @@ impl Marks {
     pub fn enter_callback<R>(&self, f: impl FnOnce() -> R) -> R {
         inside(Key::Callback, || match self.keys() {
             None => f(),
-            // Not `also_inside`: these keys must be inside of the callback, also those that the thread is inside of already.
+            // Not `also_inside`: these keys must be inside of the callback, also those that the thread is
+            // inside of already.
             Some(keys) => {
                 let link = Link { entry: Entry::Copied(keys), outer: Chain::current() };
                 set(Chain::of(&link), f)
@@ -65,7 +67,8 @@ impl Marks {
     }
 }
 
-/// Calls `f` inside of nothing: for work that does not belong to the work which the calling thread is in the middle of.
+/// Calls `f` inside of nothing: for work that does not belong to the work which the calling thread is in the
+/// middle of.
 #[inline]
 pub(crate) fn outside_of_marks<R>(f: impl FnOnce() -> R) -> R {
     if Chain::current().is_empty() { f() } else { set(Chain::NONE, f) }
@@ -95,8 +98,8 @@ fn also_inside<R>(keys: &[Key], f: impl FnOnce() -> R) -> R {
     set(Chain::of(&link), f)
 }
 
-/// Calls `f` in `chain` and not in the chain that the calling thread is in: `chain` is a continuation of that one, or that
-/// one is empty.
+/// Calls `f` in `chain` and not in the chain that the calling thread is in: `chain` is a continuation of that
+/// one, or that one is empty.
 ///
 /// # Safety
 /// The chain must be valid until `f` has done all that it does inside of it.

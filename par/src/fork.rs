@@ -1,8 +1,9 @@
-//! Pools and lanes after a `fork`: only the thread that called `fork` lives on in the child, so the workers are gone, while
-//! the state that they shared looks as if they were at work.
+//! Pools and lanes after a `fork`: only the thread that called `fork` lives on in the child, so the workers
+//! are gone, while the state that they shared looks as if they were at work.
 //!
-//! A counter says how many forks lie between the start of the program and this process. Pools and lanes remember its value at
-//! the time they were built. A use compares the two values, and is an error if they differ instead of a wait without end.
+//! A counter says how many forks lie between the start of the program and this process. Pools and lanes
+//! remember its value at the time they were built. A use compares the two values, and is an error if they
+//! differ instead of a wait without end.
 
 use std::{
     io,
@@ -14,7 +15,8 @@ use std::{
 /// Relaxed everywhere, because it changes only while its process has a single thread.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// A process, for code that must know whether it was forked since: only the thread that called `fork` lives on in the child.
+/// A process, for code that must know whether it was forked since: only the thread that called `fork` lives
+/// on in the child.
 ///
 /// ```
 /// use anabranch_par::Process;
@@ -88,7 +90,8 @@ impl BuildProcess {
 fn count_forks() -> io::Result<()> {
     use std::sync::atomic::AtomicBool;
 
-    /// Not a lock, which another thread could hold at the fork. If two threads register at once, a fork counts twice.
+    /// Not a lock, which another thread could hold at the fork. If two threads register at once, a fork
+    /// counts twice.
     static REGISTERED: AtomicBool = AtomicBool::new(false);
 
     extern "C" fn in_child() {
@@ -97,8 +100,8 @@ fn count_forks() -> io::Result<()> {
     if REGISTERED.load(Relaxed) {
         return Ok(());
     }
-    // SAFETY: the handler may run in the child of any fork: it only changes an atomic variable, as a signal handler may, and
-    // does not unwind.
+    // SAFETY: the handler may run in the child of any fork: it only changes an atomic variable, as a signal
+    // handler may, and does not unwind.
     match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
         0 => REGISTERED.store(true, Relaxed),
         error => return Err(io::Error::from_raw_os_error(error)),
@@ -112,8 +115,8 @@ fn count_forks() -> io::Result<()> {
     Ok(())
 }
 
-/// A [`ThreadPool`](crate::ThreadPool) or [`Lanes`](crate::Lanes) was used in a process that was forked after it had been built:
-/// its threads are in the parent process.
+/// A [`ThreadPool`](crate::ThreadPool) or [`Lanes`](crate::Lanes) was used in a process that was forked after
+/// it had been built: its threads are in the parent process.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the thread pool {name:?} cannot be used in this process, which was forked after the pool was built: its threads are in \

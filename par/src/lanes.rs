@@ -1,10 +1,11 @@
 //! Lanes: threads for jobs that may block, so that they never take a compute worker.
 //!
-//! A job that blocks must not hold up the jobs behind it, and a thousand jobs that do not block must not wake dozens of threads on
-//! a machine with two processors. So a few lanes (the *eager* ones) are woken, or started, as soon as there is a job for them.
-//! More are added only when the queue stands still: while jobs wait, a *monitor* thread looks at the queue again and again, and
-//! adds a lane whenever no job was taken since its last look. A lane that finds the queue empty spins for a moment and then
-//! sleeps; on one processor it yields instead. Lanes with nothing to do use no processor.
+//! A job that blocks must not hold up the jobs behind it, and a thousand jobs that do not block must not wake
+//! dozens of threads on a machine with two processors. So a few lanes (the *eager* ones) are woken, or
+//! started, as soon as there is a job for them. More are added only when the queue stands still: while jobs
+//! wait, a *monitor* thread looks at the queue again and again, and adds a lane whenever no job was taken
+//! since its last look. A lane that finds the queue empty spins for a moment and then sleeps; on one
+//! processor it yields instead. Lanes with nothing to do use no processor.
 
 use crate::{
     context::Marks,
@@ -31,9 +32,10 @@ use std::{
 /// How long a lane looks for the next job before it sleeps, if it may spin.
 const SPIN: Duration = Duration::from_micros(30);
 
-/// How long a lane that found no job spins before it looks again. If jobs come one by one faster than a lane runs them, the lane
-/// would contend with the submitting thread for every cache line. So each time that it finds a job at once, it waits twice as
-/// long the next time, and runs in one go the jobs that have come meanwhile.
+/// How long a lane that found no job spins before it looks again. If jobs come one by one faster than a lane
+/// runs them, the lane would contend with the submitting thread for every cache line. So each time that it
+/// finds a job at once, it waits twice as long the next time, and runs in one go the jobs that have come
+/// meanwhile.
 const PAUSE: Range<Duration> = Duration::from_micros(1)..Duration::from_micros(16);
 
 /// How long the queue may stand still before another lane is added.
@@ -41,8 +43,8 @@ const STANDSTILL: Duration = Duration::from_micros(200);
 
 /// Threads for jobs that may block.
 ///
-/// A few lanes are woken as soon as there is a job for them, and more when the queue stands still. They are started when they are
-/// needed, and stay.
+/// A few lanes are woken as soon as there is a job for them, and more when the queue stands still. They are
+/// started when they are needed, and stay.
 ///
 /// ```
 /// use anabranch_par::{Job, Lanes};
@@ -73,7 +75,8 @@ struct LanesState<J: ?Sized> {
     jobs: Fifo<LaneJob<J>>,
     /// The number of lanes that look at the queue again and again.
     searching: AtomicUsize,
-    /// Whether the queue needs no further lane now: enough lanes are awake, and the monitor is active or cannot add one.
+    /// Whether the queue needs no further lane now: enough lanes are awake, and the monitor is active or
+    /// cannot add one.
     covered: AtomicBool,
     /// The number of jobs that lanes have taken. The monitor reads it.
     taken: AtomicUsize,
@@ -108,8 +111,9 @@ struct LaneThreads {
 }
 
 impl<J: Job + ?Sized> Lanes<J> {
-    /// At most `max` lanes, of which `eager` are woken without waiting for the queue to stand still. One is started now, so that a
-    /// later refusal of the system costs only concurrency. `name` is the beginning of the threads' names.
+    /// At most `max` lanes, of which `eager` are woken without waiting for the queue to stand still. One is
+    /// started now, so that a later refusal of the system costs only concurrency. `name` is the beginning of
+    /// the threads' names.
     ///
     /// # Errors
     /// If the system refuses the first thread.
@@ -133,7 +137,8 @@ impl<J: Job + ?Sized> Lanes<J> {
         Ok(Self { state })
     }
 
-    /// Hands over a job, which a lane runs some time later. Jobs begin in the order in which they were handed over.
+    /// Hands over a job, which a lane runs some time later. Jobs begin in the order in which they were handed
+    /// over.
     ///
     /// # Panics
     /// If this process was forked after the lanes were built.
@@ -142,8 +147,8 @@ impl<J: Job + ?Sized> Lanes<J> {
         self.submit_with(job, Marks::current());
     }
 
-    /// Hands over a job like [`submit`](Self::submit), but without the [marks](Marks) that are set for the calling thread: for a
-    /// job that does not belong to the work which the thread is in the middle of.
+    /// Hands over a job like [`submit`](Self::submit), but without the [marks](Marks) that are set for the
+    /// calling thread: for a job that does not belong to the work which the thread is in the middle of.
     ///
     /// # Panics
     /// See [`submit`](Self::submit).
@@ -159,8 +164,9 @@ impl<J: Job + ?Sized> Lanes<J> {
         self.state.find_lane();
     }
 
-    /// Takes the oldest job that no lane has taken yet, for the caller to run, with the caller's own [marks](Marks). In a process that was forked after the lanes
-    /// were built there is none: the parent runs them all.
+    /// Takes the oldest job that no lane has taken yet, for the caller to run, with the caller's own
+    /// [marks](Marks). In a process that was forked after the lanes were built there is none: the parent runs
+    /// them all.
     #[inline]
     pub fn steal(&self) -> Option<Arc<J>> {
         self.check_fork().ok().and_then(|()| self.state.jobs.pop()).map(|queued| queued.job)
@@ -181,8 +187,8 @@ impl<J: Job + ?Sized> Lanes<J> {
         self.state.patience
     }
 
-    /// Ends the lanes when the queue is empty, and waits for them. In a process that was forked after they were built it
-    /// does nothing.
+    /// Ends the lanes when the queue is empty, and waits for them. In a process that was forked after they
+    /// were built it does nothing.
     pub fn stop(&self) {
         if self.check_fork().is_err() {
             return;
@@ -218,8 +224,8 @@ impl<J: Job + ?Sized + 'static> LanesState<J> {
     /// Finds a lane for the jobs in the queue.
     #[inline]
     fn find_lane(self: &Arc<Self>) {
-        // Pairs with the fences after a lane stops searching and after `covered` is cleared: either we see that, or the thread
-        // that did it sees our job.
+        // Pairs with the fences after a lane stops searching and after `covered` is cleared: either we see
+        // that, or the thread that did it sees our job.
         fence(SeqCst);
         if self.searching.load(Relaxed) == 0 && !self.covered.load(Relaxed) {
             self.wake_or_start();

@@ -1,18 +1,22 @@
 //! Parallel loops, jobs and scratch memory, on a pool of threads and on any thread of the program.
 //!
-//! - A [`Loop`] over slices, ranges, arrays and more ([`par`](IntoParallel::par), [`par_mut`](ParallelSlice::par_mut)) runs on
-//!   all threads of a pool. The caller takes part, and a thread that waits inside a loop never starts other work. The results
-//!   have the same bits on any number of threads. A [`Stream`] is a loop over an iterator of unknown length.
-//! - [`join`](join()) calls two closures, at the same time if a worker is free. It costs hardly more than calling them.
-//!   [`scope`](scope()) and [`spawn`] hand over closures and return handles to their results.
+//! - A [`Loop`] over slices, ranges, arrays and more ([`par`](IntoParallel::par),
+//!   [`par_mut`](ParallelSlice::par_mut)) runs on all threads of a pool. The caller takes part, and a thread
+//!   that waits inside a loop never starts other work. The results have the same bits on any number of
+//!   threads. A [`Stream`] is a loop over an iterator of unknown length.
+//! - [`join`](join()) calls two closures, at the same time if a worker is free. It costs hardly more than
+//!   calling them. [`scope`](scope()) and [`spawn`] hand over closures and return handles to their results.
 //! - [`ParallelSort`] sorts slices, with the same result on any number of threads.
-//! - [`ThreadPool`] is a set of persistent threads. [`ThreadPool::team`] calls a closure on several of them at the same time, with
-//!   a barrier.
-//! - [`scratch`] is memory for the body of a loop: per participant, from a bounded pool, or at the cost of moving a pointer.
-//! - [`foreign`]: any thread may do all this. It attaches by itself, and [`ThreadPool::call`] returns panics as values.
+//! - [`ThreadPool`] is a set of persistent threads. [`ThreadPool::team`] calls a closure on several of them
+//!   at the same time, with a barrier.
+//! - [`scratch`] is memory for the body of a loop: per participant, from a bounded pool, or at the cost of
+//!   moving a pointer.
+//! - [`foreign`]: any thread may do all this. It attaches by itself, and [`ThreadPool::call`] returns panics
+//!   as values.
 //! - [`Critical`] and [`OnlyOnce`] are for work that one participant at a time, or only one, may do.
 //! - A [`Mark`] goes with work to whichever threads do it.
-//! - [`ThreadPool::submit`] hands over a [`Job`] that keeps its own outcome. [`Lanes`] are threads for jobs that may block.
+//! - [`ThreadPool::submit`] hands over a [`Job`] that keeps its own outcome. [`Lanes`] are threads for jobs
+//!   that may block.
 //! - [`flush_denormals`](flush_denormals()) makes computations with decaying fields fast.
 //! - A panic of the program's code that a loop, a job or a call returns is a [`Panic`].
 //!
@@ -28,8 +32,8 @@
 //! The [guide] explains loops and scratch storage step by step.
 //!
 //! # Safety
-//! `unsafe` is in few files, which `ARCHITECTURE.md` lists. Each block says why it is sound. The lock-free parts have models that
-//! loom checks over every interleaving (`models`, in tests only).
+//! `unsafe` is in few files, which `ARCHITECTURE.md` lists. Each block says why it is sound. The lock-free
+//! parts have models that loom checks over every interleaving (`models`, in tests only).
 
 mod cancel;
 mod context;

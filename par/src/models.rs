@@ -40,7 +40,8 @@ pub(crate) fn large_model(f: impl Fn() + Sync + Send + 'static) {
     builder.check(f);
 }
 
-/// The target of a region's body in these models: a cell that must not be read once the opener has closed the region.
+/// The target of a region's body in these models: a cell that must not be read once the opener has closed the
+/// region.
 type Target = Arc<UnsafeCell<usize>>;
 
 /// The body is a pointer that can be copied, as in the pool.
@@ -62,8 +63,8 @@ fn target() -> Target {
     Arc::new(UnsafeCell::new(0))
 }
 
-/// Opens a region whose body points to a cell, closes it, and overwrites the cell. A joiner must have read the cell before the
-/// close.
+/// Opens a region whose body points to a cell, closes it, and overwrites the cell. A joiner must have read
+/// the cell before the close.
 fn open_and_close(slot: &Slot<Pointer>, target: &Target, value: usize, tickets: usize) {
     assert!(slot.try_claim());
     // SAFETY: no thread is inside, because the slot was free.
@@ -176,8 +177,8 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Publishes all pieces, with a wake-up for each, while a worker runs its loop. If a wake-up were lost, loom would report a
-    /// deadlock.
+    /// Publishes all pieces, with a wake-up for each, while a worker runs its loop. If a wake-up were lost,
+    /// loom would report a deadlock.
     fn are_done(all: usize) {
         let pieces = Arc::new(Self {
             sleep: Sleep::new(1),
@@ -228,14 +229,15 @@ fn no_wake_up_is_lost() {
     model(|| Pieces::are_done(1));
 }
 
-/// Two pieces of work, and at most one wake-up for each. Both are done although a publisher that sees a searcher wakes no worker.
+/// Two pieces of work, and at most one wake-up for each. Both are done although a publisher that sees a
+/// searcher wakes no worker.
 #[test]
 fn work_that_a_searcher_leaves_is_found_later() {
     model(|| Pieces::are_done(2));
 }
 
-/// A record belongs to one thread at a time (loom reports a race if not), each thread sees the contents that the former one left, and
-/// there are no more records than threads were attached at once.
+/// A record belongs to one thread at a time (loom reports a race if not), each thread sees the contents that
+/// the former one left, and there are no more records than threads were attached at once.
 #[test]
 fn a_record_is_taken_by_one_thread_at_a_time() {
     model(|| {

@@ -69,7 +69,8 @@ impl Panic {
         Self { origin: Origin::Call, content: Content::new(payload) }
     }
 
-    /// The item of the loop whose closure panicked: the first one, if several did. `None` if no loop panicked.
+    /// The item of the loop whose closure panicked: the first one, if several did. `None` if no loop
+    /// panicked.
     pub fn index(&self) -> Option<usize> {
         match self.origin {
             Origin::Item(index) => Some(index),
@@ -95,8 +96,8 @@ impl Panic {
         }
     }
 
-    /// Panics again on this thread, with the payload. The message of a loop's panic then begins with the index of the
-    /// item.
+    /// Panics again on this thread, with the payload. The message of a loop's panic then begins with the
+    /// index of the item.
     pub fn resume(self) -> ! {
         match (self.index(), self.message()) {
             (Some(_), Some(_)) => resume_unwind(Box::new(self.to_string())),
@@ -148,8 +149,8 @@ impl Drop for Opaque {
     }
 }
 
-/// Drops the payload of a panic. Its destructor may panic, and so may the destructor of *that* panic's payload, without end:
-/// after a few of them, the last payload is leaked.
+/// Drops the payload of a panic. Its destructor may panic, and so may the destructor of *that* panic's
+/// payload, without end: after a few of them, the last payload is leaked.
 pub fn discard(mut payload: Payload) {
     for _ in 0..4 {
         match catch_unwind(AssertUnwindSafe(|| drop(payload))) {

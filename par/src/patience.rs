@@ -1,10 +1,12 @@
 //! How a thread waits before it sleeps: it spins, then yields its processor to other threads, then sleeps.
 //!
-//! Spinning finds an event soonest, if another processor brings it about. On a machine with one processor no other thread can
-//! run meanwhile, so there a thread never spins: it yields a few times, so that the others run, and then sleeps.
+//! Spinning finds an event soonest, if another processor brings it about. On a machine with one processor no
+//! other thread can run meanwhile, so there a thread never spins: it yields a few times, so that the others
+//! run, and then sleeps.
 //!
-//! This is the one policy of the crate. Whether threads may spin is decided once, when a pool or lanes are built, on the thread
-//! that builds them. Threads inherit the processors that they may use from the thread that starts them.
+//! This is the one policy of the crate. Whether threads may spin is decided once, when a pool or lanes are
+//! built, on the thread that builds them. Threads inherit the processors that they may use from the thread
+//! that starts them.
 //!
 //! | thread that waits | for | patience |
 //! |---|---|---|
@@ -16,8 +18,9 @@
 //! | a worker | work (`thread_pool/search.rs`) | [`PoolState::idle`] |
 //! | a lane | jobs (`lanes.rs`) | its own |
 //!
-//! Threads that wait for room (in a loop that hands results over in order, at a bounded pool of values, for workers that belong
-//! to other teams) sleep at once: room comes when other threads have done whole pieces of work.
+//! Threads that wait for room (in a loop that hands results over in order, at a bounded pool of values, for
+//! workers that belong to other teams) sleep at once: room comes when other threads have done whole pieces of
+//! work.
 //!
 //! [`PoolState::patience`]: crate::thread_pool::state::PoolState::patience
 //! [`PoolState::idle`]: crate::thread_pool::state::PoolState::idle
@@ -32,19 +35,20 @@ use std::{
 /// How long a thread spins that waits for another one.
 const SPIN: Duration = Duration::from_micros(20);
 
-/// How long it spins and yields together. While no other thread wants the processor, a yield is as short as a few pauses. While
-/// others want it, a yield lasts long, and there are few.
+/// How long it spins and yields together. While no other thread wants the processor, a yield is as short as a
+/// few pauses. While others want it, a yield lasts long, and there are few.
 const SPIN_AND_YIELD: Duration = Duration::from_micros(100);
 
 /// How often a thread yields that does not spin.
 const YIELDS: u32 = 4;
 
-/// The largest number of pauses in a turn. A thread that waits for another one begins with one pause, and each turn has one more
-/// than the turn before. The clock, which takes as long as some pauses, is read in turns of the largest length only.
+/// The largest number of pauses in a turn. A thread that waits for another one begins with one pause, and
+/// each turn has one more than the turn before. The clock, which takes as long as some pauses, is read in
+/// turns of the largest length only.
 const PAUSES: u32 = 16;
 
-/// How a thread waits for an event before it sleeps. It looks for the event, calls [`pause`](Self::pause), looks again, and so on.
-/// A copy that has not paused yet begins anew.
+/// How a thread waits for an event before it sleeps. It looks for the event, calls [`pause`](Self::pause),
+/// looks again, and so on. A copy that has not paused yet begins anew.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// How long the thread spins, from the first reading of the clock. If this is zero, it does not spin.
@@ -79,8 +83,9 @@ impl Patience {
         Self { spin, whole, yields: Some(YIELDS), pauses: 0, since: None }
     }
 
-    /// Of a worker that finds no work, on a machine with many processors: it spins for the time `spin`, then sleeps. A look for work
-    /// takes cache lines from the threads that bring work, so the worker looks seldom from the beginning.
+    /// Of a worker that finds no work, on a machine with many processors: it spins for the time `spin`, then
+    /// sleeps. A look for work takes cache lines from the threads that bring work, so the worker looks seldom
+    /// from the beginning.
     pub(crate) const fn looking_for_work(spin: Duration) -> Self {
         Self { pauses: PAUSES, ..Self::spinning(spin, spin) }
     }

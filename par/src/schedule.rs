@@ -7,22 +7,23 @@ use std::{
 
 /// How the participants of a loop claim its items.
 ///
-/// Results never depend on it. Under every schedule except `Serial`, a participant that has nothing left to do takes over items
-/// that have not begun.
+/// Results never depend on it. Under every schedule except `Serial`, a participant that has nothing left to
+/// do takes over items that have not begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Schedule {
     /// The calling thread does everything, and wakes no other thread.
     Serial,
-    /// Every participant has its own part, the same in every loop of the same shape, so that caches stay warm. A participant
-    /// that has done its part takes over items of the other parts.
+    /// Every participant has its own part, the same in every loop of the same shape, so that caches stay
+    /// warm. A participant that has done its part takes over items of the other parts.
     Static(Split),
     /// Chunks of equal length. A participant that is free claims the next one.
     Dynamic,
-    /// Chunks that become shorter towards the end: there are few of them, and yet all participants finish together.
+    /// Chunks that become shorter towards the end: there are few of them, and yet all participants finish
+    /// together.
     #[default]
     Guided,
-    /// One item at a time. A participant that is free claims the next one; tiny items are claimed several at a time, as many as
-    /// take some microseconds.
+    /// One item at a time. A participant that is free claims the next one; tiny items are claimed several at
+    /// a time, as many as take some microseconds.
     Greedy,
 }
 
@@ -32,8 +33,8 @@ pub enum Split {
     /// A block of consecutive items for each participant: see [`Consecutive`].
     #[default]
     Consecutive,
-    /// Every n-th item for each of n participants: see [`RoundRobin`]. All get the same share of the work where the work per
-    /// item grows or falls along the loop.
+    /// Every n-th item for each of n participants: see [`RoundRobin`]. All get the same share of the work
+    /// where the work per item grows or falls along the loop.
     RoundRobin,
 }
 
@@ -61,8 +62,8 @@ enum By {
 }
 
 impl Consecutive {
-    /// Cuts into `count` chunks (at least 1), whose lengths differ by one at most. No chunk is empty: if `len` is smaller than
-    /// `count`, there are `len` chunks.
+    /// Cuts into `count` chunks (at least 1), whose lengths differ by one at most. No chunk is empty: if
+    /// `len` is smaller than `count`, there are `len` chunks.
     pub fn by_count(len: usize, count: usize) -> Self {
         Self { len, by: By::Count(count.max(1).min(len.max(1))) }
     }

@@ -47,10 +47,11 @@ impl OnlyOnce {
 
 /// A value that one thread at a time can use: a critical section.
 ///
-/// A thread may run a loop inside the section. All work that is begun inside counts as inside, on whatever thread: items of
-/// loops, closures of joins, spawned jobs. The thread that is inside may wait for such work, so if it enters the section again
-/// it panics with a message, instead of waiting for itself. (Tasks of a runtime, and jobs that are
-/// [submitted](crate::ThreadPool::submit), do not count as inside: the section must not wait for them.)
+/// A thread may run a loop inside the section. All work that is begun inside counts as inside, on whatever
+/// thread: items of loops, closures of joins, spawned jobs. The thread that is inside may wait for such work,
+/// so if it enters the section again it panics with a message, instead of waiting for itself. (Tasks of a
+/// runtime, and jobs that are [submitted](crate::ThreadPool::submit), do not count as inside: the section
+/// must not wait for them.)
 ///
 /// ```
 /// use anabranch_par::{Critical, prelude::*};
@@ -91,8 +92,8 @@ impl<T> Critical<T> {
             );
         }
         let mut value = self.value.lock();
-        // A thread inside does not wait for a value of a bounded pool, because the threads that hold the values may wait to
-        // enter.
+        // A thread inside does not wait for a value of a bounded pool, because the threads that hold the
+        // values may wait to enter.
         let _holding = Holding::begin();
         inside(this, || f(&mut value))
     }

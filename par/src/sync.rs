@@ -1,7 +1,7 @@
 //! The synchronisation types of this crate: the standard library's, or loom's when a model is checked.
 //!
-//! Everything that lock-free parts share between threads comes from here, so that the code that runs is the code that loom
-//! checks.
+//! Everything that lock-free parts share between threads comes from here, so that the code that runs is the
+//! code that loom checks.
 
 #[cfg(not(loom))]
 pub(crate) use std::{
@@ -38,8 +38,8 @@ impl<T> UnsafeCell<T> {
 #[cfg(loom)]
 pub(crate) use loom::cell::UnsafeCell;
 
-/// A moment between two tries of an operation that other threads have got in the way of. (How a thread waits for others:
-/// [`Patience`](crate::patience::Patience).) Under loom it yields, so that a model ends.
+/// A moment between two tries of an operation that other threads have got in the way of. (How a thread waits
+/// for others: [`Patience`](crate::patience::Patience).) Under loom it yields, so that a model ends.
 #[inline]
 pub(crate) fn pause() {
     #[cfg(not(loom))]

@@ -1,4 +1,5 @@
-//! A thread that no pool started may use the whole library: it joins by itself at its first use, and leaves when it ends.
+//! A thread that no pool started may use the whole library: it joins by itself at its first use, and leaves
+//! when it ends.
 
 use anabranch_par::{Job, foreign, prelude::*, scratch};
 use std::{
@@ -193,7 +194,8 @@ impl Drop for Late {
     }
 }
 
-/// The order of thread-local destructors is unspecified. In either order, one of these two runs after the thread has left.
+/// The order of thread-local destructors is unspecified. In either order, one of these two runs after the
+/// thread has left.
 #[test]
 fn thread_local_destructors_may_use_the_whole_library() {
     let _deadline = testing::deadline();

@@ -1,5 +1,6 @@
-//! A forked child has none of its parent's threads. It gets an error where they would be needed, and can make its own pools.
-//! This program does not use the test harness, so that at each fork only threads exist that the test has started.
+//! A forked child has none of its parent's threads. It gets an error where they would be needed, and can make
+//! its own pools. This program does not use the test harness, so that at each fork only threads exist that
+//! the test has started.
 
 #[cfg(unix)]
 fn main() {
@@ -197,7 +198,8 @@ mod forks {
             (0..2).par().on(&pool).schedule(Schedule::Dynamic).chunk_size(1).for_each(|_| {
                 both.wait();
                 if participant().unwrap().index() == 0 {
-                    // SAFETY: the child runs code that may allocate, which the C library allows; the child ends below.
+                    // SAFETY: the child runs code that may allocate, which the C library allows; the child
+                    // ends below.
                     let pid = unsafe { libc::fork() };
                     if pid == 0 {
                         is_child.store(true, Relaxed);
@@ -240,13 +242,15 @@ mod forks {
         }
     }
 
-    /// Calls `f` with a function that forks. Another thread must be inside the same scope or join as the caller, and must stay
-    /// there until the child has ended. In the child, `f` must end in an error and not wait.
+    /// Calls `f` with a function that forks. Another thread must be inside the same scope or join as the
+    /// caller, and must stay there until the child has ended. In the child, `f` must end in an error and not
+    /// wait.
     fn fork_inside(f: impl FnOnce(&dyn Fn())) {
         let (child, is_child) = (AtomicUsize::new(0), AtomicBool::new(false));
         let panic = catch_unwind(AssertUnwindSafe(|| {
             f(&|| {
-                // SAFETY: the child runs code that may allocate, which the C library allows; the child ends below.
+                // SAFETY: the child runs code that may allocate, which the C library allows; the child ends
+                // below.
                 let pid = unsafe { libc::fork() };
                 if pid == 0 {
                     is_child.store(true, Relaxed);
@@ -334,7 +338,8 @@ mod forks {
             pool.team(2, |member| {
                 member.barrier();
                 if thread::current().id() == main {
-                    // SAFETY: the child runs code that may allocate, which the C library allows; the child ends below.
+                    // SAFETY: the child runs code that may allocate, which the C library allows; the child
+                    // ends below.
                     let pid = unsafe { libc::fork() };
                     if pid == 0 {
                         std::panic::set_hook(Box::new(|_| ()));

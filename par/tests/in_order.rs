@@ -193,7 +193,8 @@ fn the_sink_of_a_cancelled_loop_gets_the_first_results_without_gaps() {
             Ok::<_, Infallible>(())
         });
         match result {
-            // Other participants may have done items after one that was never begun. The sink does not get these.
+            // Other participants may have done items after one that was never begun. The sink does not get
+            // these.
             Err(LoopError::Cancelled { done, items: Some(10_000) }) => assert!(done >= seen, "{config:?}"),
             Ok(()) => assert_eq!(seen, 10_000),
             Err(other) => panic!("{other}"),

@@ -1,4 +1,5 @@
-//! A join runs both closures, returns both results, passes panics on and never runs unrelated work, on 1 to 8 threads.
+//! A join runs both closures, returns both results, passes panics on and never runs unrelated work, on 1 to 8
+//! threads.
 
 mod common;
 
@@ -16,8 +17,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Joins until `done` returns true, so that this thread keeps offering its pending halves. Returns whether that took less than
-/// a minute.
+/// Joins until `done` returns true, so that this thread keeps offering its pending halves. Returns whether
+/// that took less than a minute.
 fn join_until(done: impl Fn() -> bool) -> bool {
     let begun = Instant::now();
     while !done() && begun.elapsed() < Duration::from_secs(60) {
@@ -123,8 +124,8 @@ fn both_halves_run_at_the_same_time() {
     assert_eq!(met, (true, true));
 }
 
-/// The worker takes `b` and offers halves of its own. Only the caller can take them, which waits for `b` and may (`late`)
-/// have fallen asleep.
+/// The worker takes `b` and offers halves of its own. Only the caller can take them, which waits for `b` and
+/// may (`late`) have fallen asleep.
 #[test]
 fn a_waiting_owner_helps_the_thread_that_took_its_half() {
     let _deadline = testing::deadline();
@@ -215,7 +216,8 @@ fn a_panic_unwinds_many_joins() {
     }
 }
 
-/// A thread-local `RefCell` is borrowed across a join. If waiting threads took unrelated work, they would borrow it twice.
+/// A thread-local `RefCell` is borrowed across a join. If waiting threads took unrelated work, they would
+/// borrow it twice.
 #[test]
 fn a_waiting_thread_takes_no_unrelated_work() {
     let _deadline = testing::deadline();

@@ -1,5 +1,5 @@
-//! Every loop runs each item once, passes on the first panic, shares its work and restores the floating-point mode, on 1 to 8
-//! threads.
+//! Every loop runs each item once, passes on the first panic, shares its work and restores the floating-point
+//! mode, on 1 to 8 threads.
 
 mod common;
 
@@ -75,7 +75,8 @@ fn nested_loops_finish_at_any_depth() {
     }
 }
 
-/// Scratch in a `RefCell` is borrowed across an inner loop. If waiting threads took unrelated work, they would borrow it twice.
+/// Scratch in a `RefCell` is borrowed across an inner loop. If waiting threads took unrelated work, they
+/// would borrow it twice.
 #[test]
 fn a_waiting_thread_takes_no_unrelated_work() {
     let _deadline = testing::deadline();
@@ -94,7 +95,8 @@ fn a_waiting_thread_takes_no_unrelated_work() {
     }
 }
 
-/// If a waiting thread took other items of the outer loop, these would wait for the lock that the thread itself holds.
+/// If a waiting thread took other items of the outer loop, these would wait for the lock that the thread
+/// itself holds.
 #[test]
 fn a_lock_held_around_an_inner_loop_does_not_deadlock() {
     let _deadline = testing::deadline();
@@ -187,7 +189,8 @@ fn scratch_is_made_once_per_participant() {
     }
 }
 
-/// The worker panics in its own block. Then it helps with the caller's block, while the caller waits in its first item.
+/// The worker panics in its own block. Then it helps with the caller's block, while the caller waits in its
+/// first item.
 #[test]
 fn a_participant_makes_new_scratch_after_a_panic() {
     let _deadline = testing::deadline();

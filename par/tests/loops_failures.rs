@@ -1,4 +1,5 @@
-//! A loop that fails returns its first failure, has done all earlier items, drops every value once, and has no item running.
+//! A loop that fails returns its first failure, has done all earlier items, drops every value once, and has
+//! no item running.
 
 mod common;
 
@@ -172,7 +173,8 @@ fn a_panic_of_the_closure_that_makes_scratch_fails_the_loop() {
         let result = config.apply((0..ITEMS).par()).scratch(|| -> usize { panic!("no scratch") });
         let error = result.try_for_each(|_, _| Ok::<_, Infallible>(())).unwrap_err();
         assert_eq!(error.to_string(), "item 0 panicked: no scratch", "{config:?}");
-        // Only the first call panics. Other participants run the other items, but not those that this participant had taken.
+        // Only the first call panics. Other participants run the other items, but not those that this
+        // participant had taken.
         let (calls, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let init = || assert!(calls.fetch_add(1, Relaxed) > 0, "not yet");
         let result = config.apply((0..ITEMS).par()).scratch(init).try_for_each(|(), i| {
@@ -208,7 +210,8 @@ fn a_panic_of_the_operator_names_the_item_that_it_was_called_for() {
     let text = |i: usize| Ok::<_, Infallible>(i.to_string());
     for config in all_schedules() {
         for chunk in [1, 3, 10] {
-            // The operator appends the 7 to the text before it: as item 7, or in the chunk that begins with item 6 (or 0).
+            // The operator appends the 7 to the text before it: as item 7, or in the chunk that begins with
+            // item 6 (or 0).
             let expected = [(1, 7), (3, 7), (10, 7)].into_iter().find(|(c, _)| *c == chunk).unwrap().1;
             let result = config.apply((0..ITEMS).par()).map(text).chunk_size(chunk).try_reduce(|a, b| {
                 assert!(!b.starts_with('7') || b.len() > 1, "seven");
@@ -226,8 +229,8 @@ fn a_panic_of_the_operator_names_the_item_that_it_was_called_for() {
     }
 }
 
-/// Values that a participant no longer needs may panic when they are dropped. The process lives on, and the loop returns the
-/// first failure.
+/// Values that a participant no longer needs may panic when they are dropped. The process lives on, and the
+/// loop returns the first failure.
 #[test]
 fn destructors_may_panic() {
     let _deadline = testing::deadline();

@@ -1,4 +1,5 @@
-//! Loops work where other runtimes fail: loops in loops, locks and borrows around them, many callers, several pools.
+//! Loops work where other runtimes fail: loops in loops, locks and borrows around them, many callers, several
+//! pools.
 
 mod common;
 
@@ -65,8 +66,8 @@ fn locks_are_held_around_inner_loops() {
     }
 }
 
-/// A barrier among the participants of a loop could wait for threads that never arrive. So a loop has no barrier, and a team,
-/// which has one, is an error inside a loop.
+/// A barrier among the participants of a loop could wait for threads that never arrive. So a loop has no
+/// barrier, and a team, which has one, is an error inside a loop.
 #[test]
 fn a_barrier_inside_a_loop_is_an_error() {
     let _deadline = testing::deadline();
@@ -149,7 +150,8 @@ fn the_closure_that_makes_scratch_may_run_a_loop() {
     }
 }
 
-/// Nested loops that name no pool use no more threads, and run no more bodies at the same time, than their pool has threads.
+/// Nested loops that name no pool use no more threads, and run no more bodies at the same time, than their
+/// pool has threads.
 #[test]
 fn nested_loops_stay_on_the_threads_of_their_pool() {
     let _deadline = testing::deadline();
@@ -377,7 +379,8 @@ fn a_worker_local_loses_no_value_if_the_number_of_threads_changes() {
     }
 }
 
-/// A pool without workers runs a job when the thread that submitted it has left all of its loops, of any pool.
+/// A pool without workers runs a job when the thread that submitted it has left all of its loops, of any
+/// pool.
 #[test]
 fn pools_without_workers_run_jobs_after_the_outermost_loop() {
     let _deadline = testing::deadline();
@@ -430,7 +433,8 @@ fn a_pool_that_is_dropped_in_a_loop_runs_its_jobs() {
     });
 }
 
-/// A worker that submitted a job to a pool without workers runs it after it has left the loop. The loop does not wait for it.
+/// A worker that submitted a job to a pool without workers runs it after it has left the loop. The loop does
+/// not wait for it.
 #[test]
 fn a_job_of_another_pool_does_not_delay_the_loop() {
     let _deadline = testing::deadline();
@@ -458,7 +462,8 @@ fn a_job_of_another_pool_does_not_delay_the_loop() {
     end.recv().unwrap();
 }
 
-/// One participant holds the only value as its scratch and is far ahead. The other one has the next item, and needs a value.
+/// One participant holds the only value as its scratch and is far ahead. The other one has the next item, and
+/// needs a value.
 #[test]
 fn a_participant_that_holds_a_value_does_not_wait_for_its_turn() {
     let _deadline = testing::deadline();
@@ -490,7 +495,8 @@ fn scratch_from_a_pool_keeps_the_bound() {
     }
 }
 
-/// One thread holds the only value and waits for the critical section. The other thread is inside it, and needs a value.
+/// One thread holds the only value and waits for the critical section. The other thread is inside it, and
+/// needs a value.
 #[test]
 fn a_thread_in_a_critical_section_does_not_wait_for_a_value() {
     let _deadline = testing::deadline();
@@ -528,7 +534,8 @@ fn loops_of_all_lengths_run_every_item_once() {
             }
         }
     };
-    // A thread that has opened a short loop several times does it alone. So each schedule has a thread of its own.
+    // A thread that has opened a short loop several times does it alone. So each schedule has a thread of its
+    // own.
     for config in all_schedules() {
         thread::scope(|scope| scope.spawn(|| all_lengths(config)).join().unwrap());
     }

@@ -247,7 +247,8 @@ fn a_panic_leaves_a_mark() {
 
 const FROM_INSIDE: &str = "this critical section was entered from inside itself";
 
-/// Work that is begun inside of a section, and enters it again, panics on whatever thread, instead of waiting for itself.
+/// Work that is begun inside of a section, and enters it again, panics on whatever thread, instead of waiting
+/// for itself.
 #[test]
 fn a_critical_section_is_not_entered_inside_itself_by_any_thread() {
     let _deadline = testing::deadline();

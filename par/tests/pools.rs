@@ -67,7 +67,8 @@ fn a_panic_while_making_a_value_leaves_its_place_free() {
     values.take();
 }
 
-/// Every thread holds a value and opens a loop whose items take values. If these waited, they would wait for ever.
+/// Every thread holds a value and opens a loop whose items take values. If these waited, they would wait for
+/// ever.
 #[test]
 fn taking_a_value_in_a_loop_of_a_holder_does_not_deadlock() {
     let _deadline = testing::deadline();

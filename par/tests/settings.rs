@@ -1,10 +1,11 @@
-//! Settings come from the program or from the environment, and wrong ones are errors. The environment belongs to the whole
-//! process, so these tests run child processes, which run only `probe`.
+//! Settings come from the program or from the environment, and wrong ones are errors. The environment belongs
+//! to the whole process, so these tests run child processes, which run only `probe`.
 
 use anabranch_par::{MAX_WORKERS, PoolError, WaitPolicy, prelude::*};
 use std::process::Command;
 
-/// Builds a pool in a child process with these environment variables. Returns its number of threads, or the error.
+/// Builds a pool in a child process with these environment variables. Returns its number of threads, or the
+/// error.
 fn probe_with(variables: &[(&str, &str)]) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["probe", "--exact", "--ignored", "--nocapture"])
@@ -29,7 +30,8 @@ fn probe() {
     }
     match builder.build() {
         Ok(pool) => {
-            // Each worker pins itself before it does anything else, so all workers that take part in this loop are pinned.
+            // Each worker pins itself before it does anything else, so all workers that take part in this
+            // loop are pinned.
             (0..100).par().on(&pool).for_each(|_| ());
             println!("answer: {} threads", pool.threads());
         }

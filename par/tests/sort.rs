@@ -1,4 +1,5 @@
-//! Parallel sorting gives the order of the standard library, is stable where it says so, and loses no element, on 1 to 8 threads.
+//! Parallel sorting gives the order of the standard library, is stable where it says so, and loses no
+//! element, on 1 to 8 threads.
 
 use anabranch_par::prelude::*;
 use proptest::prelude::*;
@@ -16,8 +17,8 @@ fn pools() -> [ThreadPool; 5] {
 /// A length that needs several rounds of merging.
 const LONG: usize = 34_000;
 
-/// Half of the slices have fewer than 8,192 elements, so the calling thread sorts them alone. The others need several threads and
-/// rounds of merging.
+/// Half of the slices have fewer than 8,192 elements, so the calling thread sorts them alone. The others need
+/// several threads and rounds of merging.
 fn keys() -> impl Strategy<Value = Vec<u64>> {
     prop_oneof![
         prop::collection::vec(any::<u64>(), 0..8_192),
@@ -172,7 +173,8 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Sorts elements that count their drops; `sort` may panic. Returns the message of the panic, if any, and the keys.
+/// Sorts elements that count their drops; `sort` may panic. Returns the message of the panic, if any, and the
+/// keys.
 fn sort_counted<'a>(
     keys: &[u64],
     drops: &'a [AtomicUsize],

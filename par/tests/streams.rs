@@ -1,4 +1,5 @@
-//! A stream over an iterator runs each item once, keeps the order of results, fails and ends early like a loop, on 1 to 8 threads.
+//! A stream over an iterator runs each item once, keeps the order of results, fails and ends early like a
+//! loop, on 1 to 8 threads.
 
 mod common;
 

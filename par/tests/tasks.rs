@@ -1,5 +1,5 @@
-//! Spawned jobs and scopes return results, may borrow, lose no panic, and a thread that waits runs only the job that it waits
-//! for.
+//! Spawned jobs and scopes return results, may borrow, lose no panic, and a thread that waits runs only the
+//! job that it waits for.
 
 mod common;
 
@@ -402,8 +402,8 @@ fn foreign_threads_may_spawn_and_join() {
     }
 }
 
-/// Each job borrows a thread-local `RefCell` while it waits. If a waiting worker ran another such job, it would find the cell
-/// borrowed.
+/// Each job borrows a thread-local `RefCell` while it waits. If a waiting worker ran another such job, it
+/// would find the cell borrowed.
 #[test]
 fn a_waiting_thread_runs_no_unrelated_job() {
     let _deadline = testing::deadline();

@@ -1,5 +1,5 @@
-//! A team runs all of its members at the same time, its barrier waits for all of them, and a team that could never be complete
-//! is an error. On 1 to 8 threads.
+//! A team runs all of its members at the same time, its barrier waits for all of them, and a team that could
+//! never be complete is an error. On 1 to 8 threads.
 
 mod common;
 
@@ -120,7 +120,8 @@ fn a_member_that_leaves_early_breaks_the_barrier_and_no_member_hangs() {
     }
 }
 
-/// Each team needs more than half of the workers. If they divided the workers among them, no team could begin.
+/// Each team needs more than half of the workers. If they divided the workers among them, no team could
+/// begin.
 #[test]
 fn teams_of_many_threads_do_not_starve_each_other() {
     let _deadline = testing::deadline();
@@ -165,7 +166,8 @@ fn one_member_runs_an_only_once_closure() {
     .unwrap();
 }
 
-/// A member that catches the panic of a broken barrier and waits again does not replace the member that has left.
+/// A member that catches the panic of a broken barrier and waits again does not replace the member that has
+/// left.
 #[test]
 fn a_broken_barrier_stays_broken() {
     let _deadline = testing::deadline();

@@ -1,5 +1,5 @@
-//! Compares the stored frames of two files, for `./check`: `cargo run --example compare -- A.h5 B.h5`. Fails at the first frame that
-//! differs in a bit or in its stamp, or if one file has more frames.
+//! Compares the stored frames of two files, for `./check`: `cargo run --example compare -- A.h5 B.h5`. Fails
+//! at the first frame that differs in a bit or in its stamp, or if one file has more frames.
 
 use anabranch_store::{Reader, StoreError};
 use std::process::ExitCode;

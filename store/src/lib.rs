@@ -8,8 +8,8 @@
 //!   thread that writes. The queue evens out the two sides, and slows the program down when storage is the
 //!   limit, so that memory stays bounded. The statistics say which side waited ([`Stats`]).
 //!
-//! A program of several processes creates the file in one of them; each of the others writes its part of every frame with a
-//! [`PartWriter`].
+//! A program of several processes creates the file in one of them; each of the others writes its part of
+//! every frame with a [`PartWriter`].
 //!
 //! A [`Reader`] reads the frames back, also while they are written. The module [`checkpoint`] saves the state
 //! of a computation.
@@ -46,7 +46,8 @@
 //!   written and after `kill -9`: HDF5 lays it out completely under a temporary name; after that, frames go
 //!   to their places by positioned writes, and HDF5's own structures stay as they are.
 //! - `/stored_frames` counts the complete frames. The count is advanced after a frame's bytes are written, so
-//!   that every frame up to the count is complete. The contents of the frames after it are undefined (mostly zeros).
+//!   that every frame up to the count is complete. The contents of the frames after it are undefined (mostly
+//!   zeros).
 //! - Compressed files ([`FileOptions::compress`]) keep the same promises by another protocol: chunks are
 //!   appended, and the entries of a chunk index that HDF5 built beforehand are redirected to them. Such a
 //!   file is up to 64 MiB longer than its contents while it is written (a hole, where the file system knows
@@ -56,12 +57,13 @@
 //! - A frame that cannot be written is reported by its index, with the operating system's error: by the call
 //!   that wrote it ([`Writer`]), or by the next call ([`QueuedWriter`]). The stored frames stay readable, and
 //!   the file can be resumed when the cause is gone.
-//! - A file has one writer at a time. [`FileOptions::create`] and [`FileOptions::resume`] are refused while another
-//!   writer has the file, in this process or another, with an error that names that process. A writer that was killed
-//!   holds nothing back. The lock is on a file beside the data file, `.NAME.lock`, which is there while a writer is at
-//!   work (and after it was killed), so readers are never refused.
-//! - [`Writer::finish`] succeeds only if the file at the path is still the one that was written, and no other program has
-//!   written over it. A writer that is dropped instead prints a failure that no call has returned to standard error.
+//! - A file has one writer at a time. [`FileOptions::create`] and [`FileOptions::resume`] are refused while
+//!   another writer has the file, in this process or another, with an error that names that process. A writer
+//!   that was killed holds nothing back. The lock is on a file beside the data file, `.NAME.lock`, which is
+//!   there while a writer is at work (and after it was killed), so readers are never refused.
+//! - [`Writer::finish`] succeeds only if the file at the path is still the one that was written, and no other
+//!   program has written over it. A writer that is dropped instead prints a failure that no call has returned
+//!   to standard error.
 //! - [`SyncLevel`] chooses what survives a *power* failure.
 //!
 //! # Building

@@ -14,8 +14,8 @@ pub enum SyncLevel {
     /// failure any part of the file may be missing, also some time after the program ended.
     None,
     /// When [`Writer::finish`](crate::Writer::finish) returns `Ok`, everything is on the device. A power
-    /// failure before that may leave the count ahead of the frames. The device is synchronised in between, too, so that the end
-    /// has little to do.
+    /// failure before that may leave the count ahead of the frames. The device is synchronised in between,
+    /// too, so that the end has little to do.
     #[default]
     End,
     /// Each frame is on the device before it is counted (`fdatasync`, then the count, then
@@ -126,8 +126,8 @@ impl FileOptions {
         self
     }
 
-    /// The size of the complete file, without compression; `None` when it exceeds 64 bits, or no frame shape was
-    /// given.
+    /// The size of the complete file, without compression; `None` when it exceeds 64 bits, or no frame shape
+    /// was given.
     pub fn required_bytes<T: Element>(&self) -> Option<u64> {
         let stamps = if self.stamps { 16 } else { 0 };
         self.frame_bytes::<T>()?.checked_add(stamps)?.checked_mul(self.frames)?.checked_add(16 * 1024)

@@ -40,8 +40,8 @@ fn write(task: &str) {
     writer.finish().unwrap();
 }
 
-/// Starts a child, which runs `test` again, waits until the file appears and then for `time`, and kills the child. Returns whether
-/// the child was still alive.
+/// Starts a child, which runs `test` again, waits until the file appears and then for `time`, and kills the
+/// child. Returns whether the child was still alive.
 fn write_and_kill(test: &str, path: &Path, level: u8, time: Duration) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact", "--test-threads=1"])

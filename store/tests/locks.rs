@@ -190,7 +190,8 @@ fn a_file_is_replaced_under_its_lock() {
     append(&mut writer, 4);
     writer.finish().unwrap();
     lock.replace(&new).unwrap();
-    // The new file has its name, and there is no moment in which another writer could have opened the old one.
+    // The new file has its name, and there is no moment in which another writer could have opened the old
+    // one.
     assert_eq!(Reader::open(&link).unwrap().stored_frames().unwrap(), 4);
     assert_busy(options(&path).resume(0), std::process::id());
     drop(lock);

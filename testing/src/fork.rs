@@ -10,8 +10,8 @@ use std::{
 
 /// Forks. The child calls `f` and ends, with status 0 if `f` does not panic. Returns the number of the child.
 pub fn fork(f: impl FnOnce()) -> libc::pid_t {
-    // SAFETY: the child runs code that may allocate, which the C library allows after a fork. The child ends without
-    // returning from this function.
+    // SAFETY: the child runs code that may allocate, which the C library allows after a fork. The child ends
+    // without returning from this function.
     match unsafe { libc::fork() } {
         0 => {
             let code = i32::from(catch_unwind(AssertUnwindSafe(f)).is_err());

@@ -1,4 +1,5 @@
-//! What the tests of all crates share: a [`deadline`] for each test that waits for another thread or for a child process.
+//! What the tests of all crates share: a [`deadline`] for each test that waits for another thread or for a
+//! child process.
 
 #![deny(unsafe_code)]
 
@@ -29,8 +30,9 @@ pub struct Deadline {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Begins the deadline of the test that calls this in its first line. If the test does not end in five minutes, or in as many
-/// seconds as `ANABRANCH_TEST_SECONDS` says, a message names it, and the process and its child processes are ended.
+/// Begins the deadline of the test that calls this in its first line. If the test does not end in five
+/// minutes, or in as many seconds as `ANABRANCH_TEST_SECONDS` says, a message names it, and the process and
+/// its child processes are ended.
 ///
 /// ```
 /// let _deadline = testing::deadline();

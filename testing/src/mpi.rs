@@ -30,8 +30,9 @@ impl Mpi {
         self.mpirun
     }
 
-    /// The command that starts a program `nodes` times. The launcher and the processes have `folder` for their temporary files.
-    /// Each launcher needs a folder of its own: Open MPI may fail if two launchers create their folder in the same place at the same time.
+    /// The command that starts a program `nodes` times. The launcher and the processes have `folder` for
+    /// their temporary files. Each launcher needs a folder of its own: Open MPI may fail if two launchers
+    /// create their folder in the same place at the same time.
     pub fn command(&self, nodes: u16, program: &Path, folder: &Path) -> Command {
         let mut command = Command::new(self.mpirun);
         command
@@ -47,8 +48,8 @@ impl Mpi {
         command
     }
 
-    /// Starts a program `nodes` times, with what `more` adds to the command, and waits for its end. Returns `None` if this MPI is
-    /// not installed, and says so.
+    /// Starts a program `nodes` times, with what `more` adds to the command, and waits for its end. Returns
+    /// `None` if this MPI is not installed, and says so.
     ///
     /// # Panics
     /// If it is installed and cannot be started, or if no temporary folder can be created.
@@ -71,7 +72,8 @@ impl Mpi {
     }
 }
 
-/// What a command has printed; `None` if it is not installed. Then this says that `what` is skipped, and which package it needs.
+/// What a command has printed; `None` if it is not installed. Then this says that `what` is skipped, and
+/// which package it needs.
 fn output(command: &mut Command, what: &str, package: &str) -> Option<Output> {
     match command.output() {
         Ok(output) => Some(output),
@@ -84,7 +86,8 @@ fn output(command: &mut Command, what: &str, package: &str) -> Option<Output> {
     }
 }
 
-/// Compiles C with the compiler of an MPI, without a warning. Returns `false` if it is not installed, and says that `what` is skipped.
+/// Compiles C with the compiler of an MPI, without a warning. Returns `false` if it is not installed, and
+/// says that `what` is skipped.
 ///
 /// # Panics
 /// If it is installed, and cannot be started or prints a warning.

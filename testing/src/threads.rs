@@ -5,9 +5,10 @@ use std::{fs, thread, time::Duration};
 /// How many looks in a row must find the threads asleep.
 const LOOKS: usize = 20;
 
-/// Waits until this process has at least this number of threads whose names begin with `name`, and all of them are asleep, in each of several
-/// looks in a row. A thread that spins or yields is never asleep, on however busy a machine: a test that waits for it ends with its
-/// deadline. A new thread has its name only when it runs for the first time, which may be long after it was spawned.
+/// Waits until this process has at least this number of threads whose names begin with `name`, and all of
+/// them are asleep, in each of several looks in a row. A thread that spins or yields is never asleep, on
+/// however busy a machine: a test that waits for it ends with its deadline. A new thread has its name only
+/// when it runs for the first time, which may be long after it was spawned.
 pub fn wait_until_asleep(name: &str, threads: usize) {
     let mut asleep = 0;
     while asleep < LOOKS {
@@ -16,8 +17,9 @@ pub fn wait_until_asleep(name: &str, threads: usize) {
     }
 }
 
-/// The number of threads of this process whose names begin with `name`. The list of threads that the system gives ends early if an older one of them ends
-/// while it is read (seen once in some 4,000 times beside threads that end). So this is the largest of several counts.
+/// The number of threads of this process whose names begin with `name`. The list of threads that the system
+/// gives ends early if an older one of them ends while it is read (seen once in some 4,000 times beside
+/// threads that end). So this is the largest of several counts.
 pub fn count(name: &str) -> usize {
     (0..LOOKS).map(|_| listed(name)).max().unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! A test that hangs ends with a message that names it. The tests that hang are children of this test program.
+//! A test that hangs ends with a message that names it. The tests that hang are children of this test
+//! program.
 #![cfg(unix)]
 
 use std::{env, os::unix::process::ExitStatusExt as _, process::Command, thread};
@@ -7,8 +8,8 @@ use testing::deadline;
 /// Set in a child. Without it, the tests that hang do nothing.
 const CHILD: &str = "ANABRANCH_TEST_CHILD";
 
-/// Runs the ignored test `name` in a child process, with a deadline of `seconds`. Returns whether the child was aborted,
-/// and what it prints to standard error.
+/// Runs the ignored test `name` in a child process, with a deadline of `seconds`. Returns whether the child
+/// was aborted, and what it prints to standard error.
 fn child(name: &str, seconds: &str) -> (bool, String) {
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", name, "--ignored"]).env(CHILD, "1").env("ANABRANCH_TEST_SECONDS", seconds);

@@ -1,12 +1,12 @@
-//! Wrong programs do not compile, and the compiler says what to do: memory that escapes, state that is shared by mistake, values on the
-//! wrong thread, accesses that do not fit.
+//! Wrong programs do not compile, and the compiler says what to do: memory that escapes, state that is shared
+//! by mistake, values on the wrong thread, accesses that do not fit.
 //!
-//! `misuse/CRATE/*.rs` are the programs. A comment `//~ CODE: text` stands in each line that has an error, with the code of the error (`none`
-//! if it has none) and a part of the compiler's message. The texts are those of the crate where it has one: the compiler's own change from
-//! version to version.
+//! `misuse/CRATE/*.rs` are the programs. A comment `//~ CODE: text` stands in each line that has an error,
+//! with the code of the error (`none` if it has none) and a part of the compiler's message. The texts are
+//! those of the crate where it has one: the compiler's own change from version to version.
 //!
-//! The test is here and not in the crates, so that their dependencies are compiled once more than usual, and not twice. Few of those are
-//! needed.
+//! The test is here and not in the crates, so that their dependencies are compiled once more than usual, and
+//! not twice. Few of those are needed.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,8 @@ use std::{
 };
 use testing::deadline;
 
-/// The folder in which copies of the programs are compiled, and in which trybuild writes the compiler's messages.
+/// The folder in which copies of the programs are compiled, and in which trybuild writes the compiler's
+/// messages.
 const COPIES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/misuse");
 
 #[test]
@@ -83,7 +84,8 @@ fn expected(program: &str) -> BTreeMap<usize, (String, String)> {
     errors.collect()
 }
 
-/// The first error in each line, with its notes. The compiler shows the line, too: without the comment, which has the text that is looked for.
+/// The first error in each line, with its notes. The compiler shows the line, too: without the comment, which
+/// has the text that is looked for.
 fn errors(said: &str) -> BTreeMap<usize, String> {
     let mut errors = BTreeMap::new();
     let lines = said.lines().map(|line| line.split("//~").next().unwrap_or_default());

@@ -5,7 +5,8 @@ use std::{
     fmt, ptr,
 };
 
-/// The handle of a communicator of MPI, which C calls `MPI_Comm`. Its type, and what it means, depend on the MPI library that was found.
+/// The handle of a communicator of MPI, which C calls `MPI_Comm`. Its type, and what it means, depend on the
+/// MPI library that was found.
 ///
 /// ```
 /// use std::ffi::{c_int, c_void};
@@ -51,8 +52,8 @@ impl MpiComm {
         }
     }
 
-    /// The handle for code that was compiled with MPICH or a relative of it (Intel MPI, MVAPICH, Cray MPICH). `None` if the library is
-    /// another one.
+    /// The handle for code that was compiled with MPICH or a relative of it (Intel MPI, MVAPICH, Cray MPICH).
+    /// `None` if the library is another one.
     pub fn mpich(self) -> Option<c_int> {
         match self.0 {
             Kind::Mpich(handle) => Some(handle),
@@ -60,7 +61,8 @@ impl MpiComm {
         }
     }
 
-    /// The handle for code that was compiled with the binary interface of MPI 5 (`mpicc_abi`). `None` if the library has another one.
+    /// The handle for code that was compiled with the binary interface of MPI 5 (`mpicc_abi`). `None` if the
+    /// library has another one.
     pub fn mpi_abi(self) -> Option<*mut c_void> {
         match self.0 {
             Kind::Mpi5(handle) => Some(ptr::without_provenance_mut(handle)),

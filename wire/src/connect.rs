@@ -8,9 +8,10 @@ use crate::{
 
 /// Connects this process with the others that `mpirun` or `srun` has started; `None` if it runs alone.
 ///
-/// The environment says whether a launcher started this process. Then MPI is loaded: nothing of it is linked, so that a program
-/// runs where no MPI is installed. The first endpoint of a process loads and initialises MPI, later ones use it again; all
-/// nodes must connect and finish the same number of times. MPI is finalised when the process exits.
+/// The environment says whether a launcher started this process. Then MPI is loaded: nothing of it is linked,
+/// so that a program runs where no MPI is installed. The first endpoint of a process loads and initialises
+/// MPI, later ones use it again; all nodes must connect and finish the same number of times. MPI is finalised
+/// when the process exits.
 ///
 /// | variable | value | effect |
 /// |---|---|---|
@@ -32,15 +33,16 @@ use crate::{
 /// ```
 ///
 /// # Errors
-/// A launcher started this process as one of several, but there is no usable MPI library: the error says what to install. The
-/// processes never run as if each was alone.
+/// A launcher started this process as one of several, but there is no usable MPI library: the error says what
+/// to install. The processes never run as if each was alone.
 pub fn connect(options: &Options) -> Result<Option<Endpoint>, WireError> {
     let Some(launch) = launch()? else { return Ok(None) };
     pace::set_crowded(launch.launched().here > raw::processors());
     mpi::connect(&launch, options).map(Some)
 }
 
-/// What a launcher has started this process as: `None` if [`connect`] would leave it alone. Nothing is loaded.
+/// What a launcher has started this process as: `None` if [`connect`] would leave it alone. Nothing is
+/// loaded.
 ///
 /// # Errors
 /// [`WireError::Environment`] if a variable has a wrong value.

@@ -38,7 +38,8 @@ pub struct Launched {
     pub here: usize,
 }
 
-/// Steps of SLURM from this number on are no parallel programs: the script of a batch job, an interactive shell.
+/// Steps of SLURM from this number on are no parallel programs: the script of a batch job, an interactive
+/// shell.
 const SLURM_SPECIAL_STEPS: u64 = 0xffff_fff0;
 
 impl Launch {

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// Where the bytes of a box lie in a block of memory: planes of rows of bytes, at equal distances.
 ///
-/// Offsets are in bytes from the start of the *whole* block, which both sides of a transfer know. A node may hold
-/// only a part of the block ([`Memory::at`](crate::Memory::at)).
+/// Offsets are in bytes from the start of the *whole* block, which both sides of a transfer know. A node may
+/// hold only a part of the block ([`Memory::at`](crate::Memory::at)).
 ///
 /// ```
 /// use anabranch_wire::Layout;
@@ -34,8 +34,8 @@ impl Layout {
         Self { offset, row: bytes, counts: [1, 1], strides: [0, 0] }
     }
 
-    /// Planes of rows: each row has `row` bytes, a plane `counts[0]` rows that begin `strides[0]` bytes apart, and
-    /// there are `counts[1]` planes that begin `strides[1]` bytes apart.
+    /// Planes of rows: each row has `row` bytes, a plane `counts[0]` rows that begin `strides[0]` bytes
+    /// apart, and there are `counts[1]` planes that begin `strides[1]` bytes apart.
     ///
     /// # Panics
     /// If the last byte has an offset beyond `usize`.
@@ -45,8 +45,8 @@ impl Layout {
         layout
     }
 
-    /// The box of the points from `min` to below `max` in an array of `extent` points of `element` bytes each; the last
-    /// dimension is the one that varies fastest. Fewer dimensions are padded with ones.
+    /// The box of the points from `min` to below `max` in an array of `extent` points of `element` bytes
+    /// each; the last dimension is the one that varies fastest. Fewer dimensions are padded with ones.
     ///
     /// # Panics
     /// If the box does not lie in the extent.
@@ -202,7 +202,8 @@ enum Level {
     Bytes,
 }
 
-/// What is left to be cut, the first part on top. Each level of planes, rows and bytes leaves at most one part behind.
+/// What is left to be cut, the first part on top. Each level of planes, rows and bytes leaves at most one
+/// part behind.
 struct Rest {
     stack: [Layout; 4],
     len: usize,

@@ -1,25 +1,28 @@
 //! The wire between the nodes of a program: messages, and boxes of memory.
 //!
-//! A program that runs on several nodes, each with memory of its own, needs four things of the network between them, and this
-//! crate has them in [`Endpoint`]:
+//! A program that runs on several nodes, each with memory of its own, needs four things of the network
+//! between them, and this crate has them in [`Endpoint`]:
 //!
-//! - **transfers**: a node [sends](Endpoint::send) boxes of its memory, and another one [expects](Endpoint::expect) this
-//!   number of bytes, and has them written into place. A transfer is named by a [`Tag`]; the receiver need not know the sender, and either side
-//!   may come first. A node that cannot send them gives a [note](Endpoint::send_note) in their place;
+//! - **transfers**: a node [sends](Endpoint::send) boxes of its memory, and another one
+//!   [expects](Endpoint::expect) this number of bytes, and has them written into place. A transfer is named
+//!   by a [`Tag`]; the receiver need not know the sender, and either side may come first. A node that cannot
+//!   send them gives a [note](Endpoint::send_note) in their place;
 //! - **posts**: [small messages](Endpoint::post), in order;
-//! - **patterns** of all nodes: [`gather`](Endpoint::gather) (which is also a barrier) and [`broadcast`](Endpoint::broadcast), each with
-//!   as many messages per node as the number of nodes has binary digits;
-//! - **an end**: [`finish`](Endpoint::finish), or the same error on every node, when one gives up, leaves, panics or does not answer.
+//! - **patterns** of all nodes: [`gather`](Endpoint::gather) (which is also a barrier) and
+//!   [`broadcast`](Endpoint::broadcast), each with as many messages per node as the number of nodes has
+//!   binary digits;
+//! - **an end**: [`finish`](Endpoint::finish), or the same error on every node, when one gives up, leaves,
+//!   panics or does not answer.
 //!
 //! Nothing waits: what is begun makes progress in [`Endpoint::poll`], and is reported there as an [`Event`].
 //!
-//! Boxes are [`Layout`]s: rows of bytes at equal distances, in a [`Memory`]. They are sent without a copy where that is
-//! faster. The memory that early messages take is bounded at each node.
+//! Boxes are [`Layout`]s: rows of bytes at equal distances, in a [`Memory`]. They are sent without a copy
+//! where that is faster. The memory that early messages take is bounded at each node.
 //!
-//! An endpoint stands on a [`Transport`]. [`connect`] finds out whether `mpirun` or `srun` has started the program, and loads the
-//! MPI library that is installed: Open MPI, MPICH and its relatives, or one with the MPI 5 ABI, from the same executable.
-//! The [`local`] transport connects nodes in one process, for tests and for users who try their program; it can delay and reorder
-//! messages and silence nodes.
+//! An endpoint stands on a [`Transport`]. [`connect`] finds out whether `mpirun` or `srun` has started the
+//! program, and loads the MPI library that is installed: Open MPI, MPICH and its relatives, or one with the
+//! MPI 5 ABI, from the same executable. The [`local`] transport connects nodes in one process, for tests and
+//! for users who try their program; it can delay and reorder messages and silence nodes.
 //!
 //! ```
 //! use anabranch_wire::{Begun, Event, Layout, MemoryMut, Pace, Tag, WireError, local::Network};

@@ -1,9 +1,10 @@
 //! A network of nodes in one process, for tests and for users who try their program.
 //!
-//! Each node has memory of its own, as far as the program gives it such; what it sends is copied. Messages can be late and
-//! overtake each other ([`Network::delays`]), and a node can fall silent ([`Network::silence`], [`Network::lose`]). Delays follow from a seed:
-//! they are counted in polls of the receiver and depend on the sender, the receiver and the number of the message, but not on
-//! the time. A program whose nodes are polled in a fixed order runs the same way each time.
+//! Each node has memory of its own, as far as the program gives it such; what it sends is copied. Messages
+//! can be late and overtake each other ([`Network::delays`]), and a node can fall silent
+//! ([`Network::silence`], [`Network::lose`]). Delays follow from a seed: they are counted in polls of the
+//! receiver and depend on the sender, the receiver and the number of the message, but not on the time. A
+//! program whose nodes are polled in a fixed order runs the same way each time.
 //!
 //! ```
 //! use anabranch_wire::{Event, Pace, WireError, local::Network};
@@ -104,7 +105,8 @@ impl Network {
         self
     }
 
-    /// The longest delay of a message, in polls of its receiver. Messages with different delays overtake each other.
+    /// The longest delay of a message, in polls of its receiver. Messages with different delays overtake each
+    /// other.
     #[must_use]
     pub fn delays(mut self, polls: u32) -> Self {
         self.weather.delays = polls.into();
@@ -164,7 +166,8 @@ impl Network {
         })
     }
 
-    /// From now on nothing reaches this node, and nothing that it sends reaches another: as if its process was stopped.
+    /// From now on nothing reaches this node, and nothing that it sends reaches another: as if its process
+    /// was stopped.
     pub fn silence(&self, node: u16) {
         self.shared.mailboxes[usize::from(node)].silent.store(true, Ordering::Release);
     }

@@ -8,8 +8,8 @@ use std::{ptr, slice};
 /// Memory that transfers read.
 ///
 /// It stands for a window of a whole block: the bytes from [`at`](Self::at) on, as many as the memory has. A
-/// [`Layout`] counts from the start of the whole block, so that nodes that hold different windows name the same bytes by
-/// the same offsets.
+/// [`Layout`] counts from the start of the whole block, so that nodes that hold different windows name the
+/// same bytes by the same offsets.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     start: *const u8,
@@ -29,7 +29,8 @@ pub struct MemoryMut {
 unsafe impl Send for Memory {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for Memory {}
-// SAFETY: a `MemoryMut` only touches bytes of which the caller of `new` promised that no other thread touches them.
+// SAFETY: a `MemoryMut` only touches bytes of which the caller of `new` promised that no other thread touches
+// them.
 unsafe impl Send for MemoryMut {}
 // SAFETY: as above: the promise is about all copies of the value.
 unsafe impl Sync for MemoryMut {}
@@ -46,8 +47,9 @@ impl Memory {
     /// ```
     ///
     /// # Safety
-    /// From when a transfer from the memory begins until it is done, or until the endpoint of this node has been dropped, the
-    /// bytes of the layouts that the transfer names are initialised, stay where they are, and are written by no thread.
+    /// From when a transfer from the memory begins until it is done, or until the endpoint of this node has
+    /// been dropped, the bytes of the layouts that the transfer names are initialised, stay where they are,
+    /// and are written by no thread.
     pub const unsafe fn new(start: *const u8, len: usize) -> Self {
         Self { start, len, first: 0 }
     }
@@ -79,8 +81,8 @@ impl Memory {
     pub fn read(&self, layout: &Layout, mut take: impl FnMut(&[u8])) {
         assert!(self.holds(layout), "{layout:?} is outside of the memory");
         for (offset, bytes) in layout.rows() {
-            // SAFETY: the row lies in the window, as asserted. The caller of `new` promised that it is initialised and not
-            // written meanwhile.
+            // SAFETY: the row lies in the window, as asserted. The caller of `new` promised that it is
+            // initialised and not written meanwhile.
             take(unsafe { slice::from_raw_parts(self.byte(offset), bytes) });
         }
     }
@@ -99,9 +101,9 @@ impl MemoryMut {
     /// The `len` bytes from `start` on.
     ///
     /// # Safety
-    /// From when a transfer to the memory begins until it is done, or until the endpoint of this node has been dropped, the
-    /// bytes that the senders name stay where they are, and no thread reads or writes them. (If the senders are the same
-    /// program, these are the bytes that the receiver expects.)
+    /// From when a transfer to the memory begins until it is done, or until the endpoint of this node has
+    /// been dropped, the bytes that the senders name stay where they are, and no thread reads or writes them.
+    /// (If the senders are the same program, these are the bytes that the receiver expects.)
     pub const unsafe fn new(start: *mut u8, len: usize) -> Self {
         Self { start, len, first: 0 }
     }
@@ -146,8 +148,8 @@ impl MemoryMut {
     pub unsafe fn write(&self, layout: &Layout, mut set: impl FnMut(&mut [u8])) {
         assert!(self.holds(layout), "{layout:?} is outside of the memory");
         for (offset, bytes) in layout.rows() {
-            // SAFETY: the row lies in the window, as asserted. The caller of `new` promised that no thread touches it, and our caller that
-            // it is initialised.
+            // SAFETY: the row lies in the window, as asserted. The caller of `new` promised that no thread
+            // touches it, and our caller that it is initialised.
             set(unsafe { slice::from_raw_parts_mut(self.byte(offset), bytes) });
         }
     }
@@ -162,8 +164,8 @@ impl MemoryMut {
         for (offset, len) in layout.rows() {
             let (row, rest) = bytes.split_at(len);
             bytes = rest;
-            // SAFETY: the row lies in the window, as asserted. The caller of `new` promised that no thread touches it, so it
-            // does not overlap the message either.
+            // SAFETY: the row lies in the window, as asserted. The caller of `new` promised that no thread
+            // touches it, so it does not overlap the message either.
             unsafe { ptr::copy_nonoverlapping(row.as_ptr(), self.byte(offset), len) };
         }
     }
@@ -175,9 +177,10 @@ impl MemoryMut {
     pub(crate) fn copy(&self, from: &Memory, layout: &Layout) {
         assert!(self.holds(layout) && from.holds(layout), "{layout:?} is outside of the memory");
         for (offset, len) in layout.rows() {
-            // SAFETY: the row lies in both windows, as asserted. The callers of both `new` promised that the source is
-            // initialised and not written, and that no other thread touches the destination. A node that sends to itself from
-            // a memory into the same memory copies onto the same place, which `copy` permits.
+            // SAFETY: the row lies in both windows, as asserted. The callers of both `new` promised that the
+            // source is initialised and not written, and that no other thread touches the destination. A node
+            // that sends to itself from a memory into the same memory copies onto the same place, which
+            // `copy` permits.
             unsafe { ptr::copy(from.byte(offset), self.byte(offset), len) };
         }
     }

@@ -9,18 +9,20 @@ use std::{
 /// Whether the processes on this machine are more than its processors.
 static IS_CROWDED: AtomicBool = AtomicBool::new(false);
 
-/// Says whether the processes on this machine are more than its processors. Then a thread that polls offers its processor after each
-/// poll: the process that it waits for may need it.
+/// Says whether the processes on this machine are more than its processors. Then a thread that polls offers
+/// its processor after each poll: the process that it waits for may need it.
 pub(crate) fn set_crowded(is_crowded: bool) {
     IS_CROWDED.store(is_crowded, Relaxed);
 }
 
-/// The pace of a thread that polls until something has happened: for 200 µs it polls again at once, then it sleeps between two
-/// polls for an eighth of the time that it has waited, up to 1 ms. So a thread that waits for a second takes about a hundredth of
-/// a second of processor time. A thread that polls again at once offers its processor to other threads.
+/// The pace of a thread that polls until something has happened: for 200 µs it polls again at once, then it
+/// sleeps between two polls for an eighth of the time that it has waited, up to 1 ms. So a thread that waits
+/// for a second takes about a hundredth of a second of processor time. A thread that polls again at once
+/// offers its processor to other threads.
 ///
-/// Two nodes that wait for each other in turn do not stay slow: each is late by an eighth of the time for which the other was, until
-/// neither sleeps. That is why the first 200 µs are longer than the shortest sleep, which takes about 110 µs on Linux.
+/// Two nodes that wait for each other in turn do not stay slow: each is late by an eighth of the time for
+/// which the other was, until neither sleeps. That is why the first 200 µs are longer than the shortest
+/// sleep, which takes about 110 µs on Linux.
 ///
 /// ```
 /// let (mut pace, mut rounds) = (anabranch_wire::Pace::new(), 0);
@@ -44,8 +46,9 @@ const SPIN: Duration = Duration::from_micros(200);
 const SHORTEST: Duration = Duration::from_micros(50);
 /// Rounds without a call of the system.
 const ROUNDS: u32 = 64;
-/// The same if processes share processors. Some MPI offers the processor by itself in each poll that finds nothing. After that it must
-/// be polled again: if this thread offered it, too, every other turn of the process would be in vain.
+/// The same if processes share processors. Some MPI offers the processor by itself in each poll that finds
+/// nothing. After that it must be polled again: if this thread offered it, too, every other turn of the
+/// process would be in vain.
 const CROWDED_ROUNDS: u32 = 8;
 
 impl Pace {
@@ -57,7 +60,8 @@ impl Pace {
         Self::default()
     }
 
-    /// To be called after each poll, with its answer: returns at once if something has happened, or rests otherwise.
+    /// To be called after each poll, with its answer: returns at once if something has happened, or rests
+    /// otherwise.
     pub fn after(&mut self, something_happened: bool) {
         if something_happened {
             let busy = (self.busy + 1) % ROUNDS;

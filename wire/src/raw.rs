@@ -1,9 +1,11 @@
-//! The functions of an MPI library that is loaded at run time, and the few of the system that this crate calls. The compiler cannot
-//! check these calls. All `unsafe` code of this crate is here and in [`memory`](crate::memory).
+//! The functions of an MPI library that is loaded at run time, and the few of the system that this crate
+//! calls. The compiler cannot check these calls. All `unsafe` code of this crate is here and in
+//! [`memory`](crate::memory).
 //!
-//! The binary interfaces of MPI differ in the width of handles and in constants ([`Constants`]); the functions are the same. A
-//! [`Library`] has the type of its handles as a parameter, so that handles of one width cannot get into functions of the
-//! other. Statuses are never read: messages say themselves how long they are and where they come from.
+//! The binary interfaces of MPI differ in the width of handles and in constants ([`Constants`]); the
+//! functions are the same. A [`Library`] has the type of its handles as a parameter, so that handles of one
+//! width cannot get into functions of the other. Statuses are never read: messages say themselves how long
+//! they are and where they come from.
 
 #![allow(unsafe_code, reason = "the functions of a library that is loaded at run time")]
 
@@ -19,7 +21,8 @@ use std::{
 /// A status, which is always ignored.
 pub(crate) enum Status {}
 
-/// An address or a distance in memory. It is `intptr_t` in the ABI of MPI 5, and `long` or the same elsewhere.
+/// An address or a distance in memory. It is `intptr_t` in the ABI of MPI 5, and `long` or the same
+/// elsewhere.
 type Aint = isize;
 
 /// `MPI_MAX_ERROR_STRING` and `MPI_MAX_LIBRARY_VERSION_STRING` are at most this.
@@ -46,8 +49,8 @@ macro_rules! functions {
                 Ok(Self {$(
                     $name: {
                         let address = library.symbol($symbol).ok_or($symbol)?;
-                        // SAFETY: the function of this name has this type in every MPI library with such handles; a test
-                        // compares the types with the headers.
+                        // SAFETY: the function of this name has this type in every MPI library with such
+                        // handles; a test compares the types with the headers.
                         unsafe { mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> c_int>(address) }
                     },
                 )*})
@@ -96,13 +99,14 @@ impl Loaded {
     /// With the message of the system.
     pub fn open(name: &str) -> Result<Self, String> {
         let name = CString::new(name).map_err(|_| "its name has a zero byte".to_owned())?;
-        // SAFETY: the name ends with a zero byte. The library's initialisers are those of a library that a user has chosen or that
-        // is installed as an MPI library.
+        // SAFETY: the name ends with a zero byte. The library's initialisers are those of a library that a
+        // user has chosen or that is installed as an MPI library.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
         if !handle.is_null() {
             return Ok(Self { handle });
         }
-        // SAFETY: `dlerror` returns null or a string that ends with a zero byte and stays until the next such call of this thread.
+        // SAFETY: `dlerror` returns null or a string that ends with a zero byte and stays until the next such
+        // call of this thread.
         let message = unsafe {
             let message = libc::dlerror();
             if message.is_null() {
@@ -168,8 +172,8 @@ fn text(write: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> Option<String> 
 #[derive(Debug)]
 pub(crate) struct Failure(pub &'static str, pub String);
 
-/// An MPI library with handles of type `H`. Its calls must be made by one thread at a time. (Those that the program makes itself
-/// are no calls of this.)
+/// An MPI library with handles of type `H`. Its calls must be made by one thread at a time. (Those that the
+/// program makes itself are no calls of this.)
 pub(crate) struct Library<H> {
     functions: Functions<H>,
     constants: Constants<H>,
@@ -205,8 +209,8 @@ impl AnyLibrary {
     }
 }
 
-/// A request, and the message that it reads or writes. If it is dropped while the request is under way, the memory of the
-/// message is never freed.
+/// A request, and the message that it reads or writes. If it is dropped while the request is under way, the
+/// memory of the message is never freed.
 pub(crate) struct Flight<H: Handle, T = u8> {
     request: Request<H>,
     null: Request<H>,
@@ -269,9 +273,10 @@ pub(crate) struct Peer<H> {
 macro_rules! call {
     ($library:expr, $function:ident($($argument:expr),*)) => {{
         let library: &Library<_> = $library;
-        // SAFETY: the arguments are valid for this function: pointers to places that outlive the call, or to memory that stays as
-        // long as the request, handles of this library that are not freed, and numbers in range. MPI is initialised and not
-        // finalised, or the function may be called at any time; `Library` is used by one thread at a time.
+        // SAFETY: the arguments are valid for this function: pointers to places that outlive the call, or to
+        // memory that stays as long as the request, handles of this library that are not freed, and numbers
+        // in range. MPI is initialised and not finalised, or the function may be called at any time;
+        // `Library` is used by one thread at a time.
         let code = unsafe { (library.functions.$function)($($argument),*) };
         library.check(stringify!($function), code)
     }};
@@ -300,7 +305,8 @@ impl<H: Handle> Library<H> {
         Ok(self.flag(|value| call!(self, initialized(value)))? != 0)
     }
 
-    /// Initialises MPI, for calls by several threads, or by one at a time; the answer is the level of threads.
+    /// Initialises MPI, for calls by several threads, or by one at a time; the answer is the level of
+    /// threads.
     pub fn initialize(&self, several: bool) -> Result<c_int, Failure> {
         let level = if several { self.constants.multiple } else { self.constants.serialized };
         self.flag(|value| call!(self, init_thread(ptr::null_mut(), ptr::null_mut(), level, value)))
@@ -327,8 +333,8 @@ impl<H: Handle> Library<H> {
         Ok(comm)
     }
 
-    /// Begins to make a communicator for the program, whose errors end all processes, as is the rule in MPI. All processes must
-    /// begin this in the same order.
+    /// Begins to make a communicator for the program, whose errors end all processes, as is the rule in MPI.
+    /// All processes must begin this in the same order.
     pub fn duplicate(&self, comm: Comm<H>) -> Result<Flight<H, Comm<H>>, Failure> {
         let mut flight = self.flight(vec![comm]);
         call!(self, comm_idup(comm, flight.message.as_mut_ptr(), &mut flight.request))?;
@@ -430,7 +436,8 @@ impl<H: Handle> Library<H> {
         Ok(flight)
     }
 
-    /// Sends bytes from their place. The request is over when they have been received, or are on the way to their place.
+    /// Sends bytes from their place. The request is over when they have been received, or are on the way to
+    /// their place.
     ///
     /// # Panics
     /// If the memory does not have them.

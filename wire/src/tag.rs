@@ -5,8 +5,8 @@ use std::fmt;
 
 /// The name of a transfer, the same on both sides.
 ///
-/// At any time a node has at most one transfer of each name to receive. The three numbers mean what the program wants; the words
-/// are those of its first user.
+/// At any time a node has at most one transfer of each name to receive. The three numbers mean what the
+/// program wants; the words are those of its first user.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Tag {
     /// The task that needs the bytes.
@@ -52,16 +52,16 @@ pub enum Begun {
 pub enum Event {
     /// What has this ticket is over: what was expected is in place, or the memory of what was sent is free.
     Done(Ticket),
-    /// All bytes of a part of what was [expected](crate::Endpoint::expect_parts) are in place, and some of the others are not. This comes
-    /// before the [`Done`](Self::Done) of the same ticket.
+    /// All bytes of a part of what was [expected](crate::Endpoint::expect_parts) are in place, and some of
+    /// the others are not. This comes before the [`Done`](Self::Done) of the same ticket.
     Part {
         /// What was begun.
         ticket: Ticket,
         /// The number of the part.
         part: usize,
     },
-    /// A node has given a note in place of some of what was expected, or of its part of a gather. This comes before the
-    /// [`Done`](Self::Done) of the same ticket.
+    /// A node has given a note in place of some of what was expected, or of its part of a gather. This comes
+    /// before the [`Done`](Self::Done) of the same ticket.
     Note {
         /// What was begun.
         ticket: Ticket,

@@ -1,8 +1,9 @@
 //! What carries messages and boxes from node to node.
 //!
 //! A [`Transport`] is small on purpose. Everything that all networks have in common is in the
-//! [`Endpoint`](crate::Endpoint): names of transfers, either side first, bounds on memory, order of posts, collective
-//! patterns, liveness. So each network is tested by the same tests, and a local network with delays tests what runs over MPI.
+//! [`Endpoint`](crate::Endpoint): names of transfers, either side first, bounds on memory, order of posts,
+//! collective patterns, liveness. So each network is tested by the same tests, and a local network with
+//! delays tests what runs over MPI.
 
 use crate::{Layout, Memory, MemoryMut, MpiComm, WireError};
 use std::fmt;
@@ -69,12 +70,14 @@ pub trait Transport: Send {
     /// If the network has failed.
     fn send(&mut self, to: u16, message: Vec<u8>) -> Result<(), WireError>;
 
-    /// How many numbers there are for transfers from one node: they count from 0 to below this. At least 32,000.
+    /// How many numbers there are for transfers from one node: they count from 0 to below this. At least
+    /// 32,000.
     fn numbers(&self) -> u32;
 
     /// Offers bytes to the `get` of the node `to` that has the same number and the same layout.
     ///
-    /// The node does not use a number again before [`Arrival::Put`], which must not come before the `get` has begun.
+    /// The node does not use a number again before [`Arrival::Put`], which must not come before the `get` has
+    /// begun.
     ///
     /// # Errors
     /// If the network has failed.
@@ -86,8 +89,8 @@ pub trait Transport: Send {
     /// If the network has failed.
     fn get(&mut self, get: Get) -> Result<(), WireError>;
 
-    /// Begins to make a communicator of all nodes for MPI calls of the program. Returns whether there will be one: not if the network
-    /// is none of MPI. All nodes begin this in the same order.
+    /// Begins to make a communicator of all nodes for MPI calls of the program. Returns whether there will be
+    /// one: not if the network is none of MPI. All nodes begin this in the same order.
     ///
     /// # Errors
     /// If the network has failed, or MPI does not permit calls by several threads at the same time.
@@ -104,8 +107,8 @@ pub trait Transport: Send {
     /// Whether everything that was sent has left this node.
     fn is_flushed(&self) -> bool;
 
-    /// The communication of this node is over: with success, or because something has failed. Afterwards no memory of transfers
-    /// is used any more.
+    /// The communication of this node is over: with success, or because something has failed. Afterwards no
+    /// memory of transfers is used any more.
     fn close(&mut self, failure: Option<&WireError>);
 }
 

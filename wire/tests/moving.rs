@@ -73,7 +73,8 @@ fn a_thread_does_not_rest_while_a_large_transfer_moves() {
     let [mut from, mut to] =
         [0, 1].map(|node| Endpoint::new(Endless { node, mail: Arc::clone(&mail) }, &options));
     let (mine, mut theirs) = (vec![0; 1 << 20], vec![0; 1 << 20]);
-    // SAFETY: the memory is never read or written: this network moves nothing, and the endpoints only place messages with data.
+    // SAFETY: the memory is never read or written: this network moves nothing, and the endpoints only place
+    // messages with data.
     let (memory, into) = unsafe {
         (Memory::new(mine.as_ptr(), mine.len()), MemoryMut::new(theirs.as_mut_ptr(), theirs.len()))
     };

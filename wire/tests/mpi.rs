@@ -107,8 +107,8 @@ fn one_process() {
     }
 }
 
-/// Three endpoints, one after the other, with communicators. Those of the first one are still being made when it finishes. The others
-/// begin one when another one is under way.
+/// Three endpoints, one after the other, with communicators. Those of the first one are still being made when
+/// it finishes. The others begin one when another one is under way.
 fn communicators() -> u16 {
     let mut wire = connect(&Options::new().communicators(true)).unwrap().unwrap();
     for _ in 0..3 {
@@ -143,8 +143,8 @@ fn stopped() {
     if place.node == 1 {
         let pid = std::process::id().to_string();
         Command::new("kill").args(["-STOP", &pid]).status().unwrap();
-        // Another thread of this process may get the signal and be late with it. The launcher ends this process when the others
-        // have ended.
+        // Another thread of this process may get the signal and be late with it. The launcher ends this
+        // process when the others have ended.
         loop {
             thread::sleep(Duration::from_millis(5));
         }

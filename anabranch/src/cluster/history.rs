@@ -1,8 +1,8 @@
 //! The submissions of this node, and their comparison with those of its neighbours.
 //!
-//! The nodes are a tree: node `n` has the neighbours `(n - 1) / 2`, `2n + 1` and `2n + 2`. If two nodes differ, then some two
-//! neighbours do. Submissions are kept until all neighbours have said that theirs are the same, or until all nodes have met: the name of a
-//! meeting has the hash of all submissions before it.
+//! The nodes are a tree: node `n` has the neighbours `(n - 1) / 2`, `2n + 1` and `2n + 2`. If two nodes
+//! differ, then some two neighbours do. Submissions are kept until all neighbours have said that theirs are
+//! the same, or until all nodes have met: the name of a meeting has the hash of all submissions before it.
 
 use crate::{error::NodeError, label::TaskLabel};
 use anabranch_wire::Place;
@@ -96,8 +96,8 @@ impl History {
         }
     }
 
-    /// Adds a submission, after which the whole program so far has this hash. Returns its number and a hash that includes
-    /// the calls.
+    /// Adds a submission, after which the whole program so far has this hash. Returns its number and a hash
+    /// that includes the calls.
     pub(super) fn add(&mut self, hash: u64, what: What) -> Result<(u64, u64), Divergence> {
         // Two rounds of multiplication and rotation, so that neighbouring values spread over all bits.
         self.hash = (self.hash ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
@@ -119,7 +119,8 @@ impl History {
         self.add(hash_of(call), What::Call(call))
     }
 
-    /// Adds a submission that was refused for this reason. `kind` is the part of the reason that is the same on all nodes.
+    /// Adds a submission that was refused for this reason. `kind` is the part of the reason that is the same
+    /// on all nodes.
     pub(super) fn add_refused(&mut self, kind: &str, why: String) -> Result<(u64, u64), Divergence> {
         self.add(hash_of(kind), What::Refused(why))
     }

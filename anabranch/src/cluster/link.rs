@@ -11,12 +11,12 @@ use std::{
     sync::Arc,
 };
 
-/// A function that is called, outside the lock, when transfers are over, with what other nodes have said in place of data, or with the
-/// reason why they will never be.
+/// A function that is called, outside the lock, when transfers are over, with what other nodes have said in
+/// place of data, or with the reason why they will never be.
 pub(crate) type Then = Box<dyn FnOnce(Result<Vec<Said>, Arc<NodeError>>) + Send>;
 
-/// A function that is called, outside the lock, when a part of what is [expected](Endpoint::expect_parts) is in place, with its number.
-/// It may still be called when the transfers are over.
+/// A function that is called, outside the lock, when a part of what is [expected](Endpoint::expect_parts) is
+/// in place, with its number. It may still be called when the transfers are over.
 pub(crate) type Each = Arc<dyn Fn(usize) + Send + Sync>;
 
 /// What a node says in place of data: a [note](Endpoint::send_note).
@@ -48,7 +48,8 @@ struct Set {
     over: Over,
 }
 
-/// Transfers that are over: what to call, and what they have read or written. Both are dropped outside the lock.
+/// Transfers that are over: what to call, and what they have read or written. Both are dropped outside the
+/// lock.
 pub(super) struct Over {
     pub(super) then: Then,
     pub(super) memory: Arc<dyn Any + Send + Sync>,
@@ -85,8 +86,8 @@ impl Over {
         self.end_with(Ok(said));
     }
 
-    /// Says how the transfers have ended. Lets go of the memory before: a thread that waits for the steps may then take values back
-    /// that only they have held.
+    /// Says how the transfers have ended. Lets go of the memory before: a thread that waits for the steps may
+    /// then take values back that only they have held.
     pub(super) fn end_with(self, result: Result<Vec<Said>, Arc<NodeError>>) {
         let Self { then, memory, each, .. } = self;
         let_go((memory, each));
@@ -94,8 +95,8 @@ impl Over {
     }
 }
 
-/// Drops what steps have held. It may be the last holder of values of the program, whose destructors may panic. Such a panic has printed
-/// its message, and ends nothing else.
+/// Drops what steps have held. It may be the last holder of values of the program, whose destructors may
+/// panic. Such a panic has printed its message, and ends nothing else.
 pub(crate) fn let_go<T>(held: T) {
     if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| drop(held))) {
         discard_payload(payload);
@@ -130,8 +131,8 @@ impl Link {
         !self.sets.is_empty()
     }
 
-    /// Begins transfers. Returns `over` if they are over already, and after an error with the reason, which is `None` if the run
-    /// has ended.
+    /// Begins transfers. Returns `over` if they are over already, and after an error with the reason, which
+    /// is `None` if the run has ended.
     pub(super) fn begin(
         &mut self,
         over: Over,
@@ -163,7 +164,8 @@ impl Link {
         Ok(None)
     }
 
-    /// Makes progress. Returns whether anything has happened and what to call, and adds the messages that have arrived.
+    /// Makes progress. Returns whether anything has happened and what to call, and adds the messages that
+    /// have arrived.
     pub(super) fn poll(&mut self, posts: &mut Vec<Post>) -> Result<(bool, Vec<Ended>), WireError> {
         let mut ended = Vec::new();
         let Some(endpoint) = &mut self.endpoint else { return Ok((false, ended)) };

@@ -1,33 +1,43 @@
 //! The nodes of a program that runs on several: what they say to each other, and how they end together.
 //!
-//! Every node runs the same program. It submits every task to a command graph of its own, executes its own commands, and needs
-//! the other nodes only for the data that they own. [`execute`](crate::execute) makes a step of each command; this folder has
-//! what the steps and the waiting threads need of the other nodes. The transport itself is the crate [`anabranch_wire`].
+//! Every node runs the same program. It submits every task to a command graph of its own, executes its own
+//! commands, and needs the other nodes only for the data that they own. [`execute`](crate::execute) makes a
+//! step of each command; this folder has what the steps and the waiting threads need of the other nodes. The
+//! transport itself is the crate [`anabranch_wire`].
 //!
 //! # Protocol
-//! 1. *Submissions* have numbers: tasks, calls at which all nodes [meet](Cluster::meet), and calls that change later tasks. After each one a node has a
-//!    hash of everything that it has submitted so far ([`history`]).
-//! 2. Every 64 submissions, before a thread blocks, and from time to time, a node posts the hashes since its last post to its neighbours in a tree
-//!    of all nodes. A node that gets them compares them with its own, now or when it has submitted as much. All pairs of
-//!    neighbours together compare all nodes. A meeting that is over has compared them, too, so a node in a meeting posts only if it lasts.
-//! 3. A submitting thread that is [`AHEAD`](history::AHEAD) submissions ahead of a neighbour waits for it. So a node that only sends does not
-//!    run away from its receivers.
-//! 4. A *push* sends boxes from the memory of a buffer; an *await* expects a number of bytes in such memory. The name of a
-//!    transfer is the task that needs the data and the buffer: both sides derive it from the same launch, so that either may
-//!    come first. The step ends when the transport says that its own region is there. If all nodes get the parts of all, they *exchange*
-//!    them instead, in one pattern of the transport.
-//! 5. A task that fails, or is cancelled, does not end the run. What it should have written is poisoned. A push of poisoned contents sends a
-//!    *note* in their place: the region and the failure, with the whole chain of causes. The note counts as the bytes, so the await ends
-//!    when each byte has come or is spoken for, and nothing writes into its memory afterwards. Partial results of reductions likewise. So every
-//!    node that has the current contents of a point has the same failure for it, and a fence of it is the same error everywhere.
-//! 6. At `wait`, `check`, `drain` and the end, a node enters a [meeting](Cluster::meet), a barrier whose name is the number and the
-//!    hash of the submission: at `wait` and at the end, when it has done its part of everything. It is over when all nodes have entered
-//!    it: then all have submitted the same. A node that has failures to report gives them as a note, which reaches all others. So
-//!    each of them reports the failures of all.
-//! 7. A submission that is refused is an error of the call. It is part of the hash: if other nodes do not refuse it, programs differ.
-//! 8. What concerns the nodes together ends the run on all of them ([`stop`](Cluster::stop)): a submission that differs from
-//!    that of a neighbour, a transport that fails, a node that is lost, a program that panics outside its tasks. The node that finds it gives up its end of the
-//!    transport, which tells all others why. Steps that have begun end with this reason; steps that have not are skipped; calls return it as an error.
+//! 1. *Submissions* have numbers: tasks, calls at which all nodes [meet](Cluster::meet), and calls that
+//!    change later tasks. After each one a node has a hash of everything that it has submitted so far
+//!    ([`history`]).
+//! 2. Every 64 submissions, before a thread blocks, and from time to time, a node posts the hashes since its
+//!    last post to its neighbours in a tree of all nodes. A node that gets them compares them with its own,
+//!    now or when it has submitted as much. All pairs of neighbours together compare all nodes. A meeting
+//!    that is over has compared them, too, so a node in a meeting posts only if it lasts.
+//! 3. A submitting thread that is [`AHEAD`](history::AHEAD) submissions ahead of a neighbour waits for it. So
+//!    a node that only sends does not run away from its receivers.
+//! 4. A *push* sends boxes from the memory of a buffer; an *await* expects a number of bytes in such memory.
+//!    The name of a transfer is the task that needs the data and the buffer: both sides derive it from the
+//!    same launch, so that either may come first. The step ends when the transport says that its own region
+//!    is there. If all nodes get the parts of all, they *exchange* them instead, in one pattern of the
+//!    transport.
+//! 5. A task that fails, or is cancelled, does not end the run. What it should have written is poisoned. A
+//!    push of poisoned contents sends a *note* in their place: the region and the failure, with the whole
+//!    chain of causes. The note counts as the bytes, so the await ends when each byte has come or is spoken
+//!    for, and nothing writes into its memory afterwards. Partial results of reductions likewise. So every
+//!    node that has the current contents of a point has the same failure for it, and a fence of it is the
+//!    same error everywhere.
+//! 6. At `wait`, `check`, `drain` and the end, a node enters a [meeting](Cluster::meet), a barrier whose name
+//!    is the number and the hash of the submission: at `wait` and at the end, when it has done its part of
+//!    everything. It is over when all nodes have entered it: then all have submitted the same. A node that
+//!    has failures to report gives them as a note, which reaches all others. So each of them reports the
+//!    failures of all.
+//! 7. A submission that is refused is an error of the call. It is part of the hash: if other nodes do not
+//!    refuse it, programs differ.
+//! 8. What concerns the nodes together ends the run on all of them ([`stop`](Cluster::stop)): a submission
+//!    that differs from that of a neighbour, a transport that fails, a node that is lost, a program that
+//!    panics outside its tasks. The node that finds it gives up its end of the transport, which tells all
+//!    others why. Steps that have begun end with this reason; steps that have not are skipped; calls return
+//!    it as an error.
 //!
 //! | state of a node | the transport | steps | leaves it |
 //! |---|---|---|---|
@@ -42,10 +52,11 @@
 //! | some of each | bytes and notes | is skipped; what has come is current |
 //!
 //! # Who makes progress
-//! Any thread may [`poll`](Cluster::poll) the transport, one at a time. Workers without other work do it while transfers are under way, and
-//! threads that wait for tasks before they rest. One thread for each node, the [`pacemaker`], looks at intervals from 100 µs to a
-//! millisecond whether they have, and polls if not. If no transfer is under way, it sleeps. It wakes up at least once a second, to tell the
-//! other nodes that this one is alive and what it has submitted.
+//! Any thread may [`poll`](Cluster::poll) the transport, one at a time. Workers without other work do it
+//! while transfers are under way, and threads that wait for tasks before they rest. One thread for each node,
+//! the [`pacemaker`], looks at intervals from 100 µs to a millisecond whether they have, and polls if not. If
+//! no transfer is under way, it sleeps. It wakes up at least once a second, to tell the other nodes that this
+//! one is alive and what it has submitted.
 
 mod history;
 mod link;
@@ -93,18 +104,20 @@ pub(crate) mod kind {
     pub(crate) const GATE: u16 = 6;
 }
 
-/// A part of an exchange is [large](is_large) if it has more than this number of bytes for each node. Measured with four processes on two
-/// processors: parts of 64 KiB took 0.23 ms with pushes and 0.32 ms with a gather, parts of 16 KiB took 0.23 ms and 0.21 ms.
+/// A part of an exchange is [large](is_large) if it has more than this number of bytes for each node.
+/// Measured with four processes on two processors: parts of 64 KiB took 0.23 ms with pushes and 0.32 ms with
+/// a gather, parts of 16 KiB took 0.23 ms and 0.21 ms.
 const LARGE: usize = 8 << 10;
 
-/// Whether nodes push their parts to every other node instead of gathering them. `bytes` is the size of the largest part. A message of many
-/// bytes costs little beside the bytes, and bytes that go through other nodes arrive later.
+/// Whether nodes push their parts to every other node instead of gathering them. `bytes` is the size of the
+/// largest part. A message of many bytes costs little beside the bytes, and bytes that go through other nodes
+/// arrive later.
 pub(crate) fn is_large(bytes: usize, nodes: u16) -> bool {
     bytes > LARGE * usize::from(nodes)
 }
 
-/// How long a node is in a meeting before it posts. A meeting that is over compares all nodes. One that is not may wait for a node whose
-/// program differs.
+/// How long a node is in a meeting before it posts. A meeting that is over compares all nodes. One that is
+/// not may wait for a node whose program differs.
 const SILENCE: Duration = Duration::from_micros(100);
 
 /// One node's view of all nodes.
@@ -176,8 +189,8 @@ impl Cluster {
         *self.submitter.get_or_init(|| me) == me
     }
 
-    /// Begins transfers, which `begin` names. Calls `then` when all are over, perhaps at once, or when the run ends before that.
-    /// `memory` stays until then. The caller holds no lock.
+    /// Begins transfers, which `begin` names. Calls `then` when all are over, perhaps at once, or when the
+    /// run ends before that. `memory` stays until then. The caller holds no lock.
     pub(crate) fn transfer(
         &self,
         memory: Arc<dyn Any + Send + Sync>,
@@ -189,8 +202,8 @@ impl Cluster {
         }
     }
 
-    /// Begins transfers as [`transfer`](Self::transfer) does. When a part is complete and others are not, the cluster
-    /// calls `each` with the number of that part.
+    /// Begins transfers as [`transfer`](Self::transfer) does. When a part is complete and others are not, the
+    /// cluster calls `each` with the number of that part.
     pub(crate) fn transfer_in_parts(
         &self,
         memory: Arc<dyn Any + Send + Sync>,
@@ -209,7 +222,8 @@ impl Cluster {
         self.when_busy.get().into_iter().for_each(|call| call());
     }
 
-    /// Begins transfers as [`transfer`](Self::transfer) does. Returns whether they are under way: then some thread must poll.
+    /// Begins transfers as [`transfer`](Self::transfer) does. Returns whether they are under way: then some
+    /// thread must poll.
     fn begin(
         &self,
         over: Over,
@@ -270,7 +284,8 @@ impl Cluster {
         self.link.lock().is_busy()
     }
 
-    /// Notes the submission of a task. `hash` is that of everything submitted so far. Waits for neighbours that are far behind.
+    /// Notes the submission of a task. `hash` is that of everything submitted so far. Waits for neighbours
+    /// that are far behind.
     ///
     /// # Errors
     /// If the run has ended.
@@ -278,7 +293,8 @@ impl Cluster {
         self.add(label.clone().into(), hash)
     }
 
-    /// Notes a call that is a submission of its own, as [`submitted`](Self::submitted) does for a task. The nodes do not meet.
+    /// Notes a call that is a submission of its own, as [`submitted`](Self::submitted) does for a task. The
+    /// nodes do not meet.
     ///
     /// # Errors
     /// If the run has ended.
@@ -307,11 +323,12 @@ impl Cluster {
         self.check()
     }
 
-    /// Posts the hashes of the latest submissions to the neighbours. A thread calls this before it blocks, and the pacemaker from time to
-    /// time.
+    /// Posts the hashes of the latest submissions to the neighbours. A thread calls this before it blocks,
+    /// and the pacemaker from time to time.
     pub(crate) fn post(&self) {
         let sent = {
-            // In the order of the poll: first the link, so that messages leave in the order in which they were made.
+            // In the order of the poll: first the link, so that messages leave in the order in which they
+            // were made.
             let mut link = self.link.lock();
             let Some((neighbours, post)) = self.history.lock().post() else { return };
             link.post(&neighbours, &post)
@@ -321,7 +338,8 @@ impl Cluster {
         }
     }
 
-    /// Notes that a submission was refused with this error. If the other nodes do not refuse it, the run ends.
+    /// Notes that a submission was refused with this error. If the other nodes do not refuse it, the run
+    /// ends.
     pub(crate) fn refused(&self, error: &Error) {
         let (kind, why) = (error.kind_on_nodes(), error.to_string());
         let added = self.history.lock().add_refused(&kind, why);
@@ -348,8 +366,8 @@ impl Cluster {
         Ok(Tag::new(number, hash, kind::MEETING))
     }
 
-    /// Enters a meeting, with something to say to all others, or nothing. Calls `then` with what the others say when all nodes have entered
-    /// it.
+    /// Enters a meeting, with something to say to all others, or nothing. Calls `then` with what the others
+    /// say when all nodes have entered it.
     pub(crate) fn enter(&self, meeting: Tag, say: Option<Vec<u8>>, then: Then) {
         if self.begin_meeting(meeting, say, then) {
             self.let_poll();
@@ -367,7 +385,8 @@ impl Cluster {
         })
     }
 
-    /// Meets all other nodes: returns what they say when all of them have called this after the same submissions.
+    /// Meets all other nodes: returns what they say when all of them have called this after the same
+    /// submissions.
     ///
     /// # Errors
     /// If the run has ended.
@@ -399,8 +418,8 @@ impl Cluster {
         }
     }
 
-    /// Makes a communicator of all nodes for MPI calls of the program, when all of them have called this after the same submissions;
-    /// `None` if the transport is none of MPI.
+    /// Makes a communicator of all nodes for MPI calls of the program, when all of them have called this
+    /// after the same submissions; `None` if the transport is none of MPI.
     ///
     /// # Errors
     /// If the run has ended.
@@ -451,8 +470,8 @@ impl Cluster {
         }
     }
 
-    /// Ends the run on all nodes, and returns why it has ended: the first reason counts. Returns when no transfer uses memory
-    /// any more. The caller holds no lock.
+    /// Ends the run on all nodes, and returns why it has ended: the first reason counts. Returns when no
+    /// transfer uses memory any more. The caller holds no lock.
     pub(crate) fn stop(&self, why: NodeError) -> Arc<NodeError> {
         let Some((endpoint, unfinished)) = self.link.lock().close() else {
             return Arc::clone(self.stopped.wait());
@@ -467,8 +486,8 @@ impl Cluster {
         Arc::clone(why)
     }
 
-    /// The end of this node: meets the other nodes, unless the run has ended before or the calling thread panics, and ends the
-    /// pacemaker. No task is in flight.
+    /// The end of this node: meets the other nodes, unless the run has ended before or the calling thread
+    /// panics, and ends the pacemaker. No task is in flight.
     pub(crate) fn end(&self) {
         self.stop_if_panicking();
         let _ = self.meet("the end of the runtime", None);
@@ -508,8 +527,8 @@ impl Paced for Cluster {
     }
 
     fn calls(&self) -> (u64, u64) {
-        // `returned` first, so that a call which returns in between counts as under way. The loads are relaxed: the next look corrects a
-        // wrong pair.
+        // `returned` first, so that a call which returns in between counts as under way. The loads are
+        // relaxed: the next look corrects a wrong pair.
         let returned = self.calls_returned.load(Relaxed);
         (self.calls_begun.load(Relaxed), returned)
     }

@@ -1,10 +1,12 @@
-//! The thread of a node that sees to it that some thread polls the transport while transfers are under way. It sleeps otherwise.
+//! The thread of a node that sees to it that some thread polls the transport while transfers are under way.
+//! It sleeps otherwise.
 //!
-//! It also posts the hashes of what was submitted, if no other thread does for some time. A thread posts before it waits for a task. A
-//! program that waits in another way (in a future, for a callback, for room for more tasks) would hang without the post of this thread if
-//! another node runs a different program.
+//! It also posts the hashes of what was submitted, if no other thread does for some time. A thread posts
+//! before it waits for a task. A program that waits in another way (in a future, for a callback, for room for
+//! more tasks) would hang without the post of this thread if another node runs a different program.
 //!
-//! When the run has ended and a task of this node stays in a call of MPI, which no error can wake, it ends the process.
+//! When the run has ended and a task of this node stays in a call of MPI, which no error can wake, it ends
+//! the process.
 
 use crate::error::NodeError;
 use parking_lot::Mutex;
@@ -26,11 +28,13 @@ const SHORTEST: Duration = Duration::from_micros(100);
 const LONGEST: Duration = Duration::from_millis(1);
 /// How long the thread goes on to poll after something has happened.
 const BURST: Duration = Duration::from_micros(50);
-/// How long after the last transfer it does not sleep yet, because waking it takes the thread that begins the next one some time.
+/// How long after the last transfer it does not sleep yet, because waking it takes the thread that begins the
+/// next one some time.
 const LINGER: Duration = Duration::from_millis(5);
 /// How often the thread posts while transfers are under way.
 const POST: Duration = Duration::from_millis(50);
-/// The longest sleep while no transfers are under way: tasks that need none may have been submitted, and are posted then.
+/// The longest sleep while no transfers are under way: tasks that need none may have been submitted, and are
+/// posted then.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// What the pacemaker asks of its node.
@@ -61,7 +65,8 @@ struct Stuck {
 }
 
 impl Stuck {
-    /// Looks again. A process that was stopped for long has not waited for long: a turn counts as at most `longest`.
+    /// Looks again. A process that was stopped for long has not waited for long: a turn counts as at most
+    /// `longest`.
     fn time(&mut self, cluster: &impl Paced, longest: Duration) -> Duration {
         let (begun, returned) = cluster.calls();
         let since = self.looked.replace(Instant::now()).map_or(Duration::ZERO, |looked| looked.elapsed());
@@ -84,7 +89,8 @@ pub(super) struct Pacemaker {
     watches_calls: AtomicBool,
 }
 
-/// Starts the thread of this node. It polls at least once in each `interval`, to tell the other nodes that this one is alive.
+/// Starts the thread of this node. It polls at least once in each `interval`, to tell the other nodes that
+/// this one is alive.
 pub(super) fn start(cluster: &Arc<impl Paced>, interval: Option<Duration>, name: String) -> io::Result<()> {
     let shared = Arc::clone(cluster);
     let sleep = interval.map_or(LONGEST_SLEEP, |interval| LONGEST_SLEEP.min(interval / 2));
@@ -124,7 +130,8 @@ impl Pacemaker {
             {
                 cluster.abort_calls(why);
             }
-            // SeqCst, here and in `wake`: either this thread sees the transfers, or the other thread sees that this one sleeps.
+            // SeqCst, here and in `wake`: either this thread sees the transfers, or the other thread sees
+            // that this one sleeps.
             self.sleeps.store(true, SeqCst);
             if !cluster.is_busy() && !self.ends.load(SeqCst) {
                 thread::park_timeout(sleep);

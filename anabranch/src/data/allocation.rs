@@ -1,13 +1,13 @@
 //! The memory of one version of a buffer.
 //!
-//! A version is allocated, zeroed, when a task that uses it is first submitted. It is freed when the last handle of the buffer
-//! is dropped and the last task that uses the buffer has ended.
+//! A version is allocated, zeroed, when a task that uses it is first submitted. It is freed when the last
+//! handle of the buffer is dropped and the last task that uses the buffer has ended.
 //!
-//! On one node, memory that the system does not have is refused. With several nodes, each node has addresses for all of a buffer, and
-//! memory for the parts that it touches: see [`Allocation::reserved`].
+//! On one node, memory that the system does not have is refused. With several nodes, each node has addresses
+//! for all of a buffer, and memory for the parts that it touches: see [`Allocation::reserved`].
 //!
-//! On Linux, large allocations are mappings of their own, which ask for huge pages, so that the first touch of their memory takes fewer
-//! page faults.
+//! On Linux, large allocations are mappings of their own, which ask for huge pages, so that the first touch
+//! of their memory takes fewer page faults.
 
 use super::element::Element;
 #[cfg(target_os = "linux")]
@@ -31,8 +31,8 @@ const HUGE: usize = 2 << 20;
 
 /// A block of zeroed memory, shared by the tasks that use it.
 ///
-/// The task graph decides which task may touch which part of it at which time. The type system cannot: hence the raw
-/// pointers here, and the rules in [`view`](super::view).
+/// The task graph decides which task may touch which part of it at which time. The type system cannot: hence
+/// the raw pointers here, and the rules in [`view`](super::view).
 pub(crate) struct Allocation {
     /// The block that the system gave.
     block: NonNull<u8>,
@@ -49,14 +49,15 @@ unsafe impl Send for Allocation {}
 unsafe impl Sync for Allocation {}
 
 impl Allocation {
-    /// Memory of this number of bytes, all zero; `None` if the system has no memory left (or could never have as much).
+    /// Memory of this number of bytes, all zero; `None` if the system has no memory left (or could never have
+    /// as much).
     pub(crate) fn zeroed(bytes: usize) -> Option<Self> {
         #[cfg(target_os = "linux")]
         if bytes >= HUGE {
             return Self::mapped(bytes, MapFlags::PRIVATE);
         }
-        // The system zeroes pages when they are first touched, but only for small alignments. So this allocates a larger
-        // block and skips its beginning to get the alignment.
+        // The system zeroes pages when they are first touched, but only for small alignments. So this
+        // allocates a larger block and skips its beginning to get the alignment.
         let size = bytes.checked_add(ALIGN)?;
         let layout = Layout::from_size_align(size, 16).ok()?;
         // SAFETY: the size is at least ALIGN.
@@ -67,8 +68,9 @@ impl Allocation {
         Some(Self { block, layout, start, is_mapped: false })
     }
 
-    /// Addresses of this number of bytes, all zero. The system gives memory for them, page by page, when they are first touched, and
-    /// does not check before whether it has enough. Where it cannot do so, this is [`zeroed`](Self::zeroed).
+    /// Addresses of this number of bytes, all zero. The system gives memory for them, page by page, when they
+    /// are first touched, and does not check before whether it has enough. Where it cannot do so, this is
+    /// [`zeroed`](Self::zeroed).
     #[cfg(target_os = "linux")]
     pub(crate) fn reserved(bytes: usize) -> Option<Self> {
         if bytes < SMALL {
@@ -77,7 +79,8 @@ impl Allocation {
         Self::mapped(bytes, MapFlags::PRIVATE | MapFlags::NORESERVE)
     }
 
-    /// A mapping for this number of bytes, in huge pages if there are enough bytes and the system has such pages.
+    /// A mapping for this number of bytes, in huge pages if there are enough bytes and the system has such
+    /// pages.
     #[cfg(target_os = "linux")]
     fn mapped(bytes: usize, flags: MapFlags) -> Option<Self> {
         let is_huge = bytes >= HUGE;
@@ -92,8 +95,8 @@ impl Allocation {
         // SAFETY: the offset is less than HUGE, and the block is larger than the values by that much.
         let start = unsafe { block.add(offset) };
         if is_huge {
-            // SAFETY: the advice changes how the system backs this part of the mapping, and not what it holds. Without huge pages the
-            // memory is as good.
+            // SAFETY: the advice changes how the system backs this part of the mapping, and not what it
+            // holds. Without huge pages the memory is as good.
             let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxHugepage) };
         }
         Some(Self { block, layout, start, is_mapped: true })
@@ -110,8 +113,8 @@ impl Allocation {
     /// If the allocation is smaller.
     pub(crate) fn values_mut<T: Element>(&mut self, len: usize) -> &mut [T] {
         assert!(len.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= self.size()));
-        // SAFETY: that many bytes lie behind `start`, which is aligned for `T`; all of them are initialised, any bytes
-        // are a valid `T`, and `self` is borrowed uniquely.
+        // SAFETY: that many bytes lie behind `start`, which is aligned for `T`; all of them are initialised,
+        // any bytes are a valid `T`, and `self` is borrowed uniquely.
         unsafe { std::slice::from_raw_parts_mut(self.start(), len) }
     }
 

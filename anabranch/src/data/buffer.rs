@@ -1,8 +1,8 @@
 //! Buffers: virtual arrays that tasks share.
 //!
-//! A buffer may have several *versions*, each with an allocation of its own. The task graph decides which version a task
-//! uses. A task that overwrites the whole buffer while others still read the former contents takes another version, up to
-//! the bound that the program allows, instead of waiting.
+//! A buffer may have several *versions*, each with an allocation of its own. The task graph decides which
+//! version a task uses. A task that overwrites the whole buffer while others still read the former contents
+//! takes another version, up to the bound that the program allows, instead of waiting.
 
 use super::{
     allocation::{Allocation, Start},
@@ -28,8 +28,9 @@ use std::{
 
 /// A handle to a `D`-dimensional array of plain data, whose contents belong to the runtime.
 ///
-/// Handles are cheap to clone and to swap: all clones refer to the same array. The memory is freed when the last handle is
-/// dropped and the last task that uses it has ended. Only tasks, fences and captures reach the contents.
+/// Handles are cheap to clone and to swap: all clones refer to the same array. The memory is freed when the
+/// last handle is dropped and the last task that uses it has ended. Only tasks, fences and captures reach the
+/// contents.
 ///
 /// ```
 /// use anabranch::prelude::*;
@@ -63,16 +64,19 @@ impl<T, const D: usize> Clone for Buffer<T, D> {
 /// The state that all handles of a buffer share.
 pub(crate) struct BufferInner<const D: usize> {
     pub(crate) id: BufferId,
-    /// Names the buffer in messages, if the program does not: the first buffer or object of a runtime is number 1.
+    /// Names the buffer in messages, if the program does not: the first buffer or object of a runtime is
+    /// number 1.
     number: u64,
     pub(crate) extent: Extent<D>,
     /// The number of bytes of an element.
     pub(super) element: usize,
     pub(crate) owner: Weak<dyn Owner>,
     label: OnceLock<Label>,
-    /// The memory of each version. It is allocated when a task that uses it is first submitted, and freed with the buffer.
+    /// The memory of each version. It is allocated when a task that uses it is first submitted, and freed
+    /// with the buffer.
     versions: Mutex<Vec<Option<Allocation>>>,
-    /// The address of version 0, once it is allocated, to be read without the lock: most buffers have no other version.
+    /// The address of version 0, once it is allocated, to be read without the lock: most buffers have no
+    /// other version.
     first: AtomicPtr<u8>,
 }
 
@@ -94,7 +98,8 @@ impl<const D: usize> BufferInner<D> {
         Err(Error::NoSuchPart { buffer, extent, part: range.to_string() })
     }
 
-    /// The address of the memory of a version, which is allocated at the first call. It stays there as long as the buffer.
+    /// The address of the memory of a version, which is allocated at the first call. It stays there as long
+    /// as the buffer.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -132,7 +137,8 @@ impl<const D: usize> BufferInner<D> {
         Error::OutOfMemory { buffer: self.label(), bytes }
     }
 
-    /// The address of the memory of a version, or null if it is not allocated yet. It stays there as long as the buffer.
+    /// The address of the memory of a version, or null if it is not allocated yet. It stays there as long as
+    /// the buffer.
     pub(super) fn start_of(&self, version: u32) -> *mut u8 {
         if version == 0 {
             return self.first.load(Acquire);
@@ -181,9 +187,10 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         self
     }
 
-    /// Allows the buffer up to `versions` allocations at a time (1 by default, and at least). A task that overwrites all of
-    /// the buffer while other tasks still read the former contents then takes another allocation instead of waiting for
-    /// them. The bound is also how far computation may run ahead of a slow reader, such as output.
+    /// Allows the buffer up to `versions` allocations at a time (1 by default, and at least). A task that
+    /// overwrites all of the buffer while other tasks still read the former contents then takes another
+    /// allocation instead of waiting for them. The bound is also how far computation may run ahead of a slow
+    /// reader, such as output.
     pub fn with_versions(self, versions: usize) -> Self {
         if let Some(owner) = self.inner.owner.upgrade() {
             owner.set_versions(self.inner.id, versions);
@@ -193,9 +200,9 @@ impl<T: Element, const D: usize> Buffer<T, D> {
 
     /// Discards the contents: a later task that reads them before another has written them is an error.
     ///
-    /// A discard makes several tasks that each write a part of the buffer, a band of rows for example, one complete overwrite.
-    /// If the former contents are still being read and the buffer has [versions](Self::with_versions), these tasks take
-    /// another allocation instead of waiting.
+    /// A discard makes several tasks that each write a part of the buffer, a band of rows for example, one
+    /// complete overwrite. If the former contents are still being read and the buffer has
+    /// [versions](Self::with_versions), these tasks take another allocation instead of waiting.
     pub fn discard(&self) {
         if let Some(owner) = self.inner.owner.upgrade() {
             owner.discard(self.inner.id);
@@ -207,8 +214,8 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         self.inner.extent
     }
 
-    /// A part of the buffer, for [`fence`](crate::Runtime::fence), [`barrier_with`](crate::Runtime::barrier_with) and
-    /// [`drain`](crate::Runtime::drain).
+    /// A part of the buffer, for [`fence`](crate::Runtime::fence),
+    /// [`barrier_with`](crate::Runtime::barrier_with) and [`drain`](crate::Runtime::drain).
     pub fn part(&self, range: GridBox<D>) -> Part<T, D> {
         Part { buffer: self.clone(), range }
     }
@@ -219,13 +226,15 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         self.part(GridBox::full(self.inner.extent))
     }
 
-    /// A part for each node, for [`fence`](crate::Runtime::fence), [`barrier_with`](crate::Runtime::barrier_with) and
-    /// [`drain`](crate::Runtime::drain): node `n` gets the contents of `part(n)`. A node whose part is `None`, or empty, gets `None` and is
-    /// sent nothing. On one node, `part` is called with 0 only, and in a [dry run](crate::Builder::dry_run) with each node of the dry run.
+    /// A part for each node, for [`fence`](crate::Runtime::fence),
+    /// [`barrier_with`](crate::Runtime::barrier_with) and [`drain`](crate::Runtime::drain): node `n` gets the
+    /// contents of `part(n)`. A node whose part is `None`, or empty, gets `None` and is sent nothing. On one
+    /// node, `part` is called with 0 only, and in a [dry run](crate::Builder::dry_run) with each node of the
+    /// dry run.
     ///
-    /// The call that takes the parts calls `part` with every node, on every node: the answers must be the same everywhere. Different
-    /// ones are an error on all nodes. Unlike a fence of what all nodes get, one of parts may fail on some nodes only: see
-    /// [`agree_result`](crate::Runtime::agree_result).
+    /// The call that takes the parts calls `part` with every node, on every node: the answers must be the
+    /// same everywhere. Different ones are an error on all nodes. Unlike a fence of what all nodes get, one
+    /// of parts may fail on some nodes only: see [`agree_result`](crate::Runtime::agree_result).
     ///
     /// ```
     /// use anabranch::{local_nodes, prelude::*};
@@ -244,8 +253,9 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         Parts { buffer: self.clone(), part: Arc::new(part), home: None }
     }
 
-    /// The contents on one node, for [`fence`](crate::Runtime::fence), [`barrier_with`](crate::Runtime::barrier_with) and
-    /// [`drain`](crate::Runtime::drain): the other nodes get `None` and are sent nothing. Of a buffer without elements, all get `None`.
+    /// The contents on one node, for [`fence`](crate::Runtime::fence),
+    /// [`barrier_with`](crate::Runtime::barrier_with) and [`drain`](crate::Runtime::drain): the other nodes
+    /// get `None` and are sent nothing. Of a buffer without elements, all get `None`.
     ///
     /// A node that does not exist is an error of the call that takes the capture.
     ///

@@ -4,11 +4,11 @@ use super::host_object::{HostObject, ObjectInner};
 use anabranch_graph::ObjectId;
 use std::{any::Any, fmt, sync::Arc};
 
-/// A handle to a value that exists once among all nodes, on its *home*, and that only tasks, fences and captures can reach: one log, one solver. See
-/// [`Runtime::cluster_object`](crate::Runtime::cluster_object).
+/// A handle to a value that exists once among all nodes, on its *home*, and that only tasks, fences and
+/// captures can reach: one log, one solver. See [`Runtime::cluster_object`](crate::Runtime::cluster_object).
 ///
-/// The effects on it are ordered over all nodes: every part of a task, on whatever node, comes after all parts of the last task with an
-/// effect on the object.
+/// The effects on it are ordered over all nodes: every part of a task, on whatever node, comes after all
+/// parts of the last task with an effect on the object.
 ///
 /// | task | runs | order of its effect | the task gets |
 /// |---|---|---|---|
@@ -58,14 +58,14 @@ impl<T: Send + 'static> ClusterObject<T> {
     }
 
     /// The value after all tasks submitted so far, on the home, and `None` on the other nodes: itself for
-    /// [`drain`](crate::Runtime::drain), a clone for [`barrier_with`](crate::Runtime::barrier_with). If a task with an effect on the
-    /// object has failed, all nodes get this failure.
+    /// [`drain`](crate::Runtime::drain), a clone for [`barrier_with`](crate::Runtime::barrier_with). If a
+    /// task with an effect on the object has failed, all nodes get this failure.
     pub fn capture(&self) -> ClusterCapture<T> {
         ClusterCapture { object: self.clone() }
     }
 
-    /// Takes the value back on the home, if no task and no other handle uses it: to save the value when `drain` has reported an error.
-    /// `None` on the other nodes.
+    /// Takes the value back on the home, if no task and no other handle uses it: to save the value when
+    /// `drain` has reported an error. `None` on the other nodes.
     ///
     /// # Errors
     /// The handle, if the value is in use or was already moved out.

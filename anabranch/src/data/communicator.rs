@@ -7,19 +7,21 @@ use std::fmt;
 /// A communicator of MPI for collective tasks, which call functions of MPI, or of a library that uses it: see
 /// [`Runtime::communicator`](crate::Runtime::communicator).
 ///
-/// A [`collective`](crate::interface::NewTask::collective) task declares a [`sequential()`](crate::sequential) effect on it, and gets the
-/// handle: an `Option<`[`MpiComm`]`>`, which is `None` if there is no MPI, because the program runs on one node or on
+/// A [`collective`](crate::interface::NewTask::collective) task declares a
+/// [`sequential()`](crate::sequential) effect on it, and gets the handle: an `Option<`[`MpiComm`]`>`, which
+/// is `None` if there is no MPI, because the program runs on one node or on
 /// [`local_nodes`](crate::local_nodes).
 ///
-/// - The tasks of one communicator run in the order in which they were submitted, so all nodes make its calls in the same order. Tasks of
-///   different communicators may run at the same time.
-/// - Such a task begins on all nodes or on none. A node in a call of MPI waits for all others, and no error of the program can
-///   wake it. So before the task begins, all nodes meet. If something that it needs has failed on any of them, or it was cancelled on any of
-///   them, all of them skip it. Only the end of the whole run may come between: see [`node_timeout`](crate::Builder::node_timeout).
-/// - Its other effects are sequential, too. Its function must not wait for a lock that the function of another communicator may hold: on
-///   another node that one may wait for this one.
-/// - A task that fails breaks the communicator: later tasks of it are skipped on all nodes. Inside the task it is up to the function that
-///   an error on one node does not leave the others in a call.
+/// - The tasks of one communicator run in the order in which they were submitted, so all nodes make its calls
+///   in the same order. Tasks of different communicators may run at the same time.
+/// - Such a task begins on all nodes or on none. A node in a call of MPI waits for all others, and no error
+///   of the program can wake it. So before the task begins, all nodes meet. If something that it needs has
+///   failed on any of them, or it was cancelled on any of them, all of them skip it. Only the end of the
+///   whole run may come between: see [`node_timeout`](crate::Builder::node_timeout).
+/// - Its other effects are sequential, too. Its function must not wait for a lock that the function of
+///   another communicator may hold: on another node that one may wait for this one.
+/// - A task that fails breaks the communicator: later tasks of it are skipped on all nodes. Inside the task
+///   it is up to the function that an error on one node does not leave the others in a call.
 #[derive(Clone)]
 pub struct Communicator {
     pub(crate) object: HostObject<Option<MpiComm>>,

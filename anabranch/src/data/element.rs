@@ -4,8 +4,9 @@ use ndarray::Dimension;
 
 /// Plain data that a buffer can hold: zeroed bytes are a value, no byte is padding, and values can be copied.
 ///
-/// Every type that is [`bytemuck::NoUninit`], [`bytemuck::Zeroable`] and [`bytemuck::CheckedBitPattern`] and can be shared
-/// between threads is an element: the number types, arrays of these, structures that derive `Pod`, `bool` and `char`.
+/// Every type that is [`bytemuck::NoUninit`], [`bytemuck::Zeroable`] and [`bytemuck::CheckedBitPattern`] and
+/// can be shared between threads is an element: the number types, arrays of these, structures that derive
+/// `Pod`, `bool` and `char`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an element of a buffer",
     label = "not plain data",

@@ -50,7 +50,8 @@ impl<T> Clone for HostObject<T> {
 /// The state that all handles of a host object share.
 pub(crate) struct ObjectInner<T> {
     pub(crate) id: ObjectId,
-    /// Names the object in messages, if the program does not: the first buffer or object of a runtime is number 1.
+    /// Names the object in messages, if the program does not: the first buffer or object of a runtime is
+    /// number 1.
     number: u64,
     pub(crate) owner: Weak<dyn Owner>,
     name: OnceLock<String>,
@@ -69,8 +70,8 @@ struct Guarded<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: threads reach the value under `lock` only: one thread at a time, for which `T: Send` suffices, or several that
-// share it, which `ObjectInner::share` offers only for `T: Sync`.
+// SAFETY: threads reach the value under `lock` only: one thread at a time, for which `T: Send` suffices, or
+// several that share it, which `ObjectInner::share` offers only for `T: Sync`.
 unsafe impl<T: Send> Sync for ObjectInner<T> {}
 
 /// The value of a host object, for a task that does not share it.
@@ -121,8 +122,8 @@ impl<T> Deref for ObjectRef<'_, T> {
 impl<T: Send> ObjectInner<T> {
     /// The value, for the task whose turn it is.
     pub(crate) fn lock(&self) -> ObjectMut<'_, T> {
-        // A task that panicked may have left the value half changed. Tasks that depend on it are skipped, and the program
-        // decides what it does with the value afterwards.
+        // A task that panicked may have left the value half changed. Tasks that depend on it are skipped, and
+        // the program decides what it does with the value afterwards.
         debug_assert!(!self.guarded.lock.is_locked(), "{} is used by two tasks at a time", self.label());
         let lock = self.guarded.lock.write();
         // SAFETY: the write lock is held as long as the reference lives.
@@ -195,7 +196,8 @@ impl<T: Send + 'static> HostObject<T> {
         ObjectCapture { object: self.clone() }
     }
 
-    /// Takes the value back, if no task and no other handle uses it: to save the value when `drain` has reported an error.
+    /// Takes the value back, if no task and no other handle uses it: to save the value when `drain` has
+    /// reported an error.
     ///
     /// # Errors
     /// The handle, if the value is in use or was already moved out.

@@ -6,7 +6,8 @@ use super::{
 };
 use anabranch_grid::Extent;
 
-/// Initial contents of a buffer: a slice, an array or a `Vec` (1-D), or an `ndarray` array of 0 to 3 dimensions.
+/// Initial contents of a buffer: a slice, an array or a `Vec` (1-D), or an `ndarray` array of 0 to 3
+/// dimensions.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the initial contents of a buffer",
     label = "not initial contents",

@@ -1,4 +1,5 @@
-//! The data that tasks share: buffers with the memory of their versions, views of declared regions, host objects.
+//! The data that tasks share: buffers with the memory of their versions, views of declared regions, host
+//! objects.
 //!
 //! This folder knows nothing of tasks and threads. Handles reach their runtime through [`owner::Owner`].
 

@@ -6,7 +6,8 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// The owner of buffers and host objects: a runtime. Handles have a [`Weak`] reference to it, so that they may outlive it.
+/// The owner of buffers and host objects: a runtime. Handles have a [`Weak`] reference to it, so that they
+/// may outlive it.
 pub(crate) trait Owner: Send + Sync {
     /// Whether there are several nodes, each of which has a part of a buffer.
     fn has_several_nodes(&self) -> bool;

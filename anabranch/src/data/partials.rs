@@ -3,8 +3,8 @@
 use anabranch_graph::command::{NodeId, subtrees};
 use std::{any::Any, fmt, ops::Range, sync::Arc};
 
-/// The partial results of one reduction to one buffer. A node computes some of them, may get those of the other nodes, and
-/// may then combine all of them.
+/// The partial results of one reduction to one buffer. A node computes some of them, may get those of the
+/// other nodes, and may then combine all of them.
 pub(crate) trait Partials: Send + Sync {
     fn shares(&self) -> &Shares;
 
@@ -14,18 +14,20 @@ pub(crate) trait Partials: Send + Sync {
     /// The number of times that [`combine`](Self::combine) calls the operator.
     fn calls(&self) -> usize;
 
-    /// The address of the partial results of this node, which lie side by side. They stay there as long as [`memory`](Self::memory).
+    /// The address of the partial results of this node, which lie side by side. They stay there as long as
+    /// [`memory`](Self::memory).
     fn own(&self) -> *const u8;
 
-    /// Makes room for the partial results of all nodes, with those of this node in their place, if it has them already. Returns
-    /// the address. They stay there until they are combined, and as long as [`memory`](Self::memory).
+    /// Makes room for the partial results of all nodes, with those of this node in their place, if it has
+    /// them already. Returns the address. They stay there until they are combined, and as long as
+    /// [`memory`](Self::memory).
     fn make_room(&self) -> *mut u8;
 
     /// What has the memory of the partial results.
     fn memory(&self) -> Arc<dyn Any + Send + Sync>;
 
-    /// Combines the partial results of all nodes, once, and gives the bytes of the result to `write`. This calls functions of
-    /// the program.
+    /// Combines the partial results of all nodes, once, and gives the bytes of the result to `write`. This
+    /// calls functions of the program.
     fn combine(&self, write: &mut dyn FnMut(&[u8]));
 }
 
@@ -35,8 +37,8 @@ impl fmt::Debug for dyn Partials {
     }
 }
 
-/// Which node has which partial results of a reduction. Each one is that of a subtree of the fixed tree, and they lie in this
-/// order: so the partial results of a node lie side by side.
+/// Which node has which partial results of a reduction. Each one is that of a subtree of the fixed tree, and
+/// they lie in this order: so the partial results of a node lie side by side.
 #[derive(Debug)]
 pub(crate) struct Shares {
     leaves: u32,

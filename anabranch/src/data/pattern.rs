@@ -1,14 +1,16 @@
 //! The checked mode: finds elements that a task declared to write and left as they were.
 //!
-//! Before a task runs, the runtime fills the regions that the task must write with a *pattern*. Elements that have the pattern
-//! afterwards were not written. Every task has another pattern, so that no program writes it except by chance:
+//! Before a task runs, the runtime fills the regions that the task must write with a *pattern*. Elements that
+//! have the pattern afterwards were not written. Every task has another pattern, so that no program writes it
+//! except by chance:
 //!
-//! - Elements of 8, 16, 24 … bytes, and `f32`: every word is a signalling NaN with a random payload, read as `f64` and as
-//!   `f32`. Arithmetic with such a number gives a quiet NaN with the same payload, and adding a small integer to a word of 8
-//!   bytes gives a number close to it. So the runtime also notices that the task has *read* an element before it wrote it.
-//! - Smaller elements: random bytes, other ones for each element. A task may write them by chance. So the runtime reports only
-//!   as many elements as chance explains in less than one of 2³² tasks: see [`Evidence`]. One element that was left out in a
-//!   large region of small elements is not found.
+//! - Elements of 8, 16, 24 … bytes, and `f32`: every word is a signalling NaN with a random payload, read as
+//!   `f64` and as `f32`. Arithmetic with such a number gives a quiet NaN with the same payload, and adding a
+//!   small integer to a word of 8 bytes gives a number close to it. So the runtime also notices that the task
+//!   has *read* an element before it wrote it.
+//! - Smaller elements: random bytes, other ones for each element. A task may write them by chance. So the
+//!   runtime reports only as many elements as chance explains in less than one of 2³² tasks: see
+//!   [`Evidence`]. One element that was left out in a large region of small elements is not found.
 //! - Elements for which some bytes are not a value, such as `bool`, are not checked.
 //!
 //! All of this is safe code: it goes through views, and a pattern is a valid value of the type.
@@ -27,7 +29,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// The bits of a word that arithmetic changes in a NaN: the sign, and the bit that makes it quiet, of `f64` and of `f32`.
+/// The bits of a word that arithmetic changes in a NaN: the sign, and the bit that makes it quiet, of `f64`
+/// and of `f32`.
 const CHANGED_BY_ARITHMETIC: u64 = 1 << 63 | 1 << 51 | 1 << 31 | 1 << 22;
 
 /// Integers closer to the pattern than this are the pattern plus something.
@@ -83,7 +86,8 @@ impl Pattern {
     pub(crate) fn draw() -> Self {
         static DRAWN: AtomicU64 = AtomicU64::new(0);
         let random = mix(DRAWN.fetch_add(1, Relaxed));
-        // Both halves are NaN as `f32`, the lower one a signalling NaN; the whole is a signalling NaN as `f64`.
+        // Both halves are NaN as `f32`, the lower one a signalling NaN; the whole is a signalling NaN as
+        // `f64`.
         let high = 0x7FF0_0000 | random >> 32 & 0x0007_FFFF | 1;
         let low = 0x7F80_0000 | random & 0x003F_FFFF | 1;
         Self { word: high << 32 | low }
@@ -136,7 +140,8 @@ impl Pattern {
         }
     }
 
-    /// The error for the elements in this state that have at least this many neighbours in a line, if there are some.
+    /// The error for the elements in this state that have at least this many neighbours in a line, if there
+    /// are some.
     #[cold]
     fn report<T: Element, const D: usize>(
         &self,
@@ -249,7 +254,8 @@ fn value<T: Element>(bytes: &[u8]) -> Option<T> {
     checked::try_pod_read_unaligned(bytes).ok()
 }
 
-/// Calls `f` for each line of the region: with its first point, the number of elements before it, and its elements.
+/// Calls `f` for each line of the region: with its first point, the number of elements before it, and its
+/// elements.
 fn for_each_line<T: Element, const D: usize>(
     view: &ReadView<T, D, AnyBoxes<D>>,
     mut f: impl FnMut([usize; D], usize, &[T]),
@@ -280,8 +286,8 @@ impl Evidence {
         Self { bits, region: elements.next_power_of_two().ilog2() as usize }
     }
 
-    /// The length of the shortest run of elements that was certainly not written, if the region has this many elements with
-    /// the pattern; `None` if there is none.
+    /// The length of the shortest run of elements that was certainly not written, if the region has this many
+    /// elements with the pattern; `None` if there is none.
     fn shortest_run(&self, elements: usize) -> Option<usize> {
         // Each of them has the pattern with probability 2^-bits; there are 2^region places for each.
         let all = elements.saturating_mul(self.bits.saturating_sub(self.region));

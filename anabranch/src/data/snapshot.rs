@@ -13,7 +13,8 @@ use std::ops::Index;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot<T, const D: usize> {
     range: GridBox<D>,
-    /// The extent of the range, or of the whole buffer if that has no element: an empty box does not know its extent.
+    /// The extent of the range, or of the whole buffer if that has no element: an empty box does not know its
+    /// extent.
     extent: Extent<D>,
     elements: Vec<T>,
 }

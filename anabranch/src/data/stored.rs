@@ -45,8 +45,8 @@ pub trait Stored: Send + Sync {
     /// The extent, padded to three dimensions.
     fn extent(&self) -> Extent<3>;
 
-    /// The address of the first element of a version, or null if no task has attached the memory yet. It stays there as long as the
-    /// buffer.
+    /// The address of the first element of a version, or null if no task has attached the memory yet. It
+    /// stays there as long as the buffer.
     fn start(&self, version: u32) -> *mut u8;
 
     /// The address of the first element of a version, whose memory is allocated if it is not yet.

@@ -8,10 +8,11 @@ use std::fmt;
 /// The parameters of a launch: see [`Launch::parameters`].
 pub(crate) type Parameters = SmallVec<[Scalar; 2]>;
 
-/// Steps that a device does one after the other. A program makes a batch by `[first, second].into()` or by `collect`.
+/// Steps that a device does one after the other. A program makes a batch by `[first, second].into()` or by
+/// `collect`.
 ///
-/// Most batches are one launch with few operands and parameters. The batch itself has room for them, because it is expensive when one thread
-/// allocates memory and the thread of the device frees it.
+/// Most batches are one launch with few operands and parameters. The batch itself has room for them, because
+/// it is expensive when one thread allocates memory and the thread of the device frees it.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The steps, in their order.
@@ -66,8 +67,9 @@ pub struct Upload {
     pub to: DeviceMemory,
     /// The bytes that the step sets.
     pub runs: Vec<Run>,
-    /// Gives the new bytes of all runs, one run after the other. The device calls it once, on any thread, before its timeline says that the
-    /// batch is done; or drops it before that, if the batch fails. A batch fails if it gives too few bytes or too many.
+    /// Gives the new bytes of all runs, one run after the other. The device calls it once, on any thread,
+    /// before its timeline says that the batch is done; or drops it before that, if the batch fails. A batch
+    /// fails if it gives too few bytes or too many.
     pub fill: Fill,
 }
 
@@ -77,23 +79,25 @@ pub struct Download {
     pub from: DeviceMemory,
     /// The bytes that the step takes.
     pub runs: Vec<Run>,
-    /// Takes the bytes of all runs, one run after the other. The device calls it once, on any thread, before its timeline says
-    /// that the batch is done; or drops it before that, if the batch fails. A batch fails if it takes more bytes than there
-    /// are. The function must not wait for the device, which may begin with no other batch meanwhile.
+    /// Takes the bytes of all runs, one run after the other. The device calls it once, on any thread, before
+    /// its timeline says that the batch is done; or drops it before that, if the batch fails. A batch fails
+    /// if it takes more bytes than there are. The function must not wait for the device, which may begin with
+    /// no other batch meanwhile.
     pub take: Take,
 }
 
-/// A launch of a program for all points of a box. The [reductions](crate::recorded::Recording::reductions) of the recording combine the
-/// values of these points, also if there are none: the result goes to the first element of the operand. Of a recording that
-/// [ends at leaves](crate::recorded::Recording::ends_at_leaves), the result of each leaf of these points goes to an element of the operand, and
-/// nothing combines them.
+/// A launch of a program for all points of a box. The [reductions](crate::recorded::Recording::reductions) of
+/// the recording combine the values of these points, also if there are none: the result goes to the first
+/// element of the operand. Of a recording that [ends at leaves](crate::recorded::Recording::ends_at_leaves),
+/// the result of each leaf of these points goes to an element of the operand, and nothing combines them.
 #[derive(Debug)]
 pub struct Launch {
     /// The program.
     pub program: DeviceProgram,
     /// The box: the first point, and the point behind the last one along each dimension, padded at the front.
     pub points: [[usize; 3]; 2],
-    /// The operands of the recording or shader, in their order: `collect`, or `into` from a vector, makes the list.
+    /// The operands of the recording or shader, in their order: `collect`, or `into` from a vector, makes the
+    /// list.
     pub operands: SmallVec<[Operand; 2]>,
     /// The values of the literals of the recording, or of the parameters of the shader.
     pub parameters: SmallVec<[Scalar; 2]>,
@@ -108,8 +112,9 @@ pub struct Operand {
     pub memory: DeviceMemory,
     /// The extent of the buffer, padded with ones at the front.
     pub extent: [usize; 3],
-    /// For a shader: the boxes that the task declares, which the shader must not leave. Each has the first element, and the one behind the
-    /// last along each dimension, padded at the front with 0 and 1. The runtime has checked a recording before.
+    /// For a shader: the boxes that the task declares, which the shader must not leave. Each has the first
+    /// element, and the one behind the last along each dimension, padded at the front with 0 and 1. The
+    /// runtime has checked a recording before.
     pub declared: Vec<[[usize; 3]; 2]>,
 }
 

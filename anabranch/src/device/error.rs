@@ -53,7 +53,8 @@ pub enum DeviceError {
         device: String,
         /// The number of the operand, from 0.
         operand: usize,
-        /// The index of the element, padded with zeros at the front. Of several such accesses it is that of any.
+        /// The index of the element, padded with zeros at the front. Of several such accesses it is that of
+        /// any.
         index: [u32; 3],
     },
     /// The driver has refused something.

@@ -10,7 +10,8 @@ pub struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// Memory of this number of bytes. `inner` is what the device knows it by; its destructor frees the memory.
+    /// Memory of this number of bytes. `inner` is what the device knows it by; its destructor frees the
+    /// memory.
     pub fn new(bytes: u64, inner: impl Any + Send + Sync) -> Self {
         Self { bytes, inner: Arc::new(inner) }
     }
@@ -20,7 +21,8 @@ impl DeviceMemory {
         self.bytes
     }
 
-    /// What the device knows the memory by; `None` if that has another type: the memory belongs to another device.
+    /// What the device knows the memory by; `None` if that has another type: the memory belongs to another
+    /// device.
     pub fn inner<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.inner.downcast_ref()
     }
@@ -42,7 +44,8 @@ impl DeviceProgram {
         Self(Arc::new(inner))
     }
 
-    /// What the device knows the program by; `None` if that has another type: the program belongs to another device.
+    /// What the device knows the program by; `None` if that has another type: the program belongs to another
+    /// device.
     pub fn inner<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.0.downcast_ref()
     }

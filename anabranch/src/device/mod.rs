@@ -1,13 +1,14 @@
 //! Devices: what computes beside the processor and has memory of its own, such as a GPU.
 //!
-//! A [`Device`] takes [batches](Batch) of [steps](DeviceStep): copies to and from its memory, and launches of recorded kernels and of
-//! shaders. It works on
-//! them in the order in which it got them, on threads of its own. Its [`Timeline`] says how far it has come. No call of a device blocks,
-//! except those that wait for its timeline.
+//! A [`Device`] takes [batches](Batch) of [steps](DeviceStep): copies to and from its memory, and launches of
+//! recorded kernels and of shaders. It works on them in the order in which it got them, on threads of its
+//! own. Its [`Timeline`] says how far it has come. No call of a device blocks, except those that wait for its
+//! timeline.
 //!
 //! [`Simulated`] is a device for tests, which computes on the processor.
 //!
-//! Programs hold a device as an [`Arc<dyn Device>`](std::sync::Arc), and say `.on(&device)` for the tasks that it is to compute.
+//! Programs hold a device as an [`Arc<dyn Device>`](std::sync::Arc), and say `.on(&device)` for the tasks
+//! that it is to compute.
 
 mod batch;
 mod error;
@@ -39,25 +40,27 @@ pub trait Device: Send + Sync + 'static {
     /// How far the device has come.
     fn timeline(&self) -> &Timeline;
 
-    /// Memory for this number of bytes, whose contents are unspecified. It is free again when all handles to it are gone and no batch in flight uses it. The call
-    /// does not advance the timeline.
+    /// Memory for this number of bytes, whose contents are unspecified. It is free again when all handles to
+    /// it are gone and no batch in flight uses it. The call does not advance the timeline.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`], [`DeviceError::TooLarge`], [`DeviceError::Lost`].
     fn allocate(&self, bytes: u64) -> Result<DeviceMemory, DeviceError>;
 
-    /// Prepares a recording or a shader for launches. The device may compile it later: then the first launch reports what is wrong with it.
+    /// Prepares a recording or a shader for launches. The device may compile it later: then the first launch
+    /// reports what is wrong with it.
     ///
     /// # Errors
-    /// [`DeviceError::Unsupported`] if the device cannot run it: it has no 64-bit floating-point numbers, for example, or takes no shaders.
-    /// [`DeviceError::Shader`] if a shader is wrong. [`DeviceError::Lost`].
+    /// [`DeviceError::Unsupported`] if the device cannot run it: it has no 64-bit floating-point numbers, for
+    /// example, or takes no shaders. [`DeviceError::Shader`] if a shader is wrong. [`DeviceError::Lost`].
     fn compile(&self, source: Source<'_>) -> Result<DeviceProgram, DeviceError>;
 
-    /// Hands a batch over. It never blocks. Returns the value that the [timeline](Self::timeline) has when the batch is done.
+    /// Hands a batch over. It never blocks. Returns the value that the [timeline](Self::timeline) has when
+    /// the batch is done.
     fn submit(&self, batch: Batch) -> u64;
 
-    /// Lets the device notice sooner what is done. Threads that wait for the device call it. The device must not need it: it advances its
-    /// timeline by itself.
+    /// Lets the device notice sooner what is done. Threads that wait for the device call it. The device must
+    /// not need it: it advances its timeline by itself.
     fn poll(&self) {}
 
     /// Whether the device has done all that it got. This costs two loads.
@@ -95,8 +98,8 @@ pub trait Device: Send + Sync + 'static {
         Box::pin(self.timeline().idle())
     }
 
-    /// Calls a function once when the device has done all that it got before this call: at once, or on a thread of the device. See
-    /// [`Timeline::on_idle`], which takes any function.
+    /// Calls a function once when the device has done all that it got before this call: at once, or on a
+    /// thread of the device. See [`Timeline::on_idle`], which takes any function.
     fn on_done(&self, callback: Box<dyn FnOnce(Result<(), DeviceError>) + Send>) {
         self.timeline().on_idle(callback);
     }

@@ -1,25 +1,30 @@
 //! Timelines: how far a device has come with its batches.
 //!
-//! A timeline is two numbers: how many batches were submitted, and how many of these are done. A program that finds them equal knows that
-//! the device is idle, and calls no driver to find out.
+//! A timeline is two numbers: how many batches were submitted, and how many of these are done. A program that
+//! finds them equal knows that the device is idle, and calls no driver to find out.
 //!
 //! # Protocol
-//! The two numbers are atomic. `submitted` changes without the lock. All else changes under the lock, `completed` too, and is never called
-//! or woken there.
+//! The two numbers are atomic. `submitted` changes without the lock. All else changes under the lock,
+//! `completed` too, and is never called or woken there.
 //!
-//! 1. A device that takes a batch adds one to `submitted` ([`Timeline::begin`]). The sum is the value of the batch.
-//! 2. A batch that fails leaves its error in `failures` ([`Timeline::fail`]). Then the device says that it is done, as for any batch.
-//! 3. A thread that waits for a value looks at `completed`. If the value is not done, it takes the lock, looks again, and leaves an
-//!    [`Event`] ([`Timeline::wait`], [`Timeline::done`]) or a callback ([`Timeline::on_complete`]) with the value.
-//! 4. A thread that says how far the device has come ([`Timeline::advance`]) takes the lock, raises `completed` and takes the events up
-//!    to it. It leaves the lock and sets these events. A thread that comes later with a smaller value changes nothing.
-//! 5. The same thread then calls the callbacks up to `completed`, unless `is_calling` says that a thread is doing so. That thread may be
-//!    itself, in the middle of a callback. The thread that sets `is_calling` takes the first callback of the smallest value under the lock,
-//!    and calls it without it. It goes on until none is left up to `completed`, which others may have raised meanwhile, and clears
-//!    `is_calling` under the same lock. So callbacks are called in the order of their values, one at a time.
-//! 6. A device that is lost raises `completed` to [`LOST`], which is larger than any value ([`Timeline::lose`]). Steps 4 and 5 then wake and
-//!    call all that wait. From then on each value is done, also one that is submitted later. It has failed if it is larger than
-//!    `completed` was before.
+//! 1. A device that takes a batch adds one to `submitted` ([`Timeline::begin`]). The sum is the value of the
+//!    batch.
+//! 2. A batch that fails leaves its error in `failures` ([`Timeline::fail`]). Then the device says that it is
+//!    done, as for any batch.
+//! 3. A thread that waits for a value looks at `completed`. If the value is not done, it takes the lock,
+//!    looks again, and leaves an [`Event`] ([`Timeline::wait`], [`Timeline::done`]) or a callback
+//!    ([`Timeline::on_complete`]) with the value.
+//! 4. A thread that says how far the device has come ([`Timeline::advance`]) takes the lock, raises
+//!    `completed` and takes the events up to it. It leaves the lock and sets these events. A thread that
+//!    comes later with a smaller value changes nothing.
+//! 5. The same thread then calls the callbacks up to `completed`, unless `is_calling` says that a thread is
+//!    doing so. That thread may be itself, in the middle of a callback. The thread that sets `is_calling`
+//!    takes the first callback of the smallest value under the lock, and calls it without it. It goes on
+//!    until none is left up to `completed`, which others may have raised meanwhile, and clears `is_calling`
+//!    under the same lock. So callbacks are called in the order of their values, one at a time.
+//! 6. A device that is lost raises `completed` to [`LOST`], which is larger than any value
+//!    ([`Timeline::lose`]). Steps 4 and 5 then wake and call all that wait. From then on each value is done,
+//!    also one that is submitted later. It has failed if it is larger than `completed` was before.
 //!
 //! | `submitted` | `completed` | state of the device |
 //! |---|---|---|
@@ -68,10 +73,12 @@ const POLL: Duration = Duration::from_millis(1);
 /// A function that is called when a value is done. It takes the result by itself.
 type Callback = Box<dyn FnOnce(&Timeline) + Send>;
 
-/// How far a device has come. Batches are counted from 1. The timeline has the value n when the first n batches are done.
+/// How far a device has come. Batches are counted from 1. The timeline has the value n when the first n
+/// batches are done.
 ///
-/// A batch that has failed is done, too. Its error goes to those who wait for its value, and to no others. An error that nobody has taken
-/// comes out at the next [`wait_for_all`](Self::wait_for_all). The timeline keeps the errors of batches as long as it lives.
+/// A batch that has failed is done, too. Its error goes to those who wait for its value, and to no others. An
+/// error that nobody has taken comes out at the next [`wait_for_all`](Self::wait_for_all). The timeline keeps
+/// the errors of batches as long as it lives.
 ///
 /// ```
 /// use anabranch::device::Timeline;
@@ -146,8 +153,9 @@ impl Timeline {
         self.submitted.fetch_add(1, AcqRel) + 1
     }
 
-    /// Says that all batches up to `to` are done, unless the timeline is that far already. This is for devices. The calling thread wakes
-    /// those who wait for these values and calls their callbacks. It may hold no lock that these need.
+    /// Says that all batches up to `to` are done, unless the timeline is that far already. This is for
+    /// devices. The calling thread wakes those who wait for these values and calls their callbacks. It may
+    /// hold no lock that these need.
     ///
     /// # Panics
     /// If fewer batches were submitted.
@@ -157,8 +165,8 @@ impl Timeline {
         self.raise(to, |_, _| ());
     }
 
-    /// Says that a batch has failed. This is for devices. They call it before they [advance](Self::advance) to the batch, which only then
-    /// counts as done. The first error of a batch stays.
+    /// Says that a batch has failed. This is for devices. They call it before they [advance](Self::advance)
+    /// to the batch, which only then counts as done. The first error of a batch stays.
     pub fn fail(&self, value: u64, error: DeviceError) {
         let mut state = self.state.lock();
         state.failures.entry(value).or_insert(Failed { error, is_reported: false });
@@ -166,8 +174,8 @@ impl Timeline {
         self.has_failed.store(true, Release);
     }
 
-    /// Says that the device is lost, and why: the batches in flight fail, and all later ones. This is for devices. It wakes and calls as
-    /// [`advance`](Self::advance) does. Only the first call has an effect.
+    /// Says that the device is lost, and why: the batches in flight fail, and all later ones. This is for
+    /// devices. It wakes and calls as [`advance`](Self::advance) does. Only the first call has an effect.
     pub fn lose(&self, why: impl Into<String>) {
         let error = DeviceError::Lost { device: self.device.clone(), why: why.into() };
         self.raise(LOST, |state, completed| {
@@ -208,19 +216,22 @@ impl Timeline {
         self.state.lock().lost.as_ref().map(|loss| loss.error.clone())
     }
 
-    /// Calls `f` once when a batch is done, with its error if it has failed: at once if it is done already, and otherwise on a thread that
-    /// [advances](Self::advance) the timeline. Functions that wait are called one at a time, in the order of the values, those of one
-    /// value in the order of these calls. No lock of the timeline is held then.
+    /// Calls `f` once when a batch is done, with its error if it has failed: at once if it is done already,
+    /// and otherwise on a thread that [advances](Self::advance) the timeline. Functions that wait are called
+    /// one at a time, in the order of the values, those of one value in the order of these calls. No lock of
+    /// the timeline is held then.
     ///
-    /// The function may use the timeline and submit to the device. It must not wait for the device, whose thread it may be called on, and so
-    /// submits no tasks to a runtime: a runtime with many tasks in flight makes a thread that submits wait. While it runs, the device may
-    /// begin with no later batch, so it should be short. A panic on a thread that advances ends the function and nothing else.
+    /// The function may use the timeline and submit to the device. It must not wait for the device, whose
+    /// thread it may be called on, and so submits no tasks to a runtime: a runtime with many tasks in flight
+    /// makes a thread that submits wait. While it runs, the device may begin with no later batch, so it
+    /// should be short. A panic on a thread that advances ends the function and nothing else.
     pub fn on_complete(&self, value: u64, f: impl FnOnce(Result<(), DeviceError>) + Send + 'static) {
         self.call_when_done(value, move |timeline| f(timeline.result(value)));
     }
 
-    /// Calls `f` once when all batches are done that were submitted before this call, with the first error that nobody has taken:
-    /// [`wait_for_all`](Self::wait_for_all) as a callback. All else is as for [`on_complete`](Self::on_complete).
+    /// Calls `f` once when all batches are done that were submitted before this call, with the first error
+    /// that nobody has taken: [`wait_for_all`](Self::wait_for_all) as a callback. All else is as for
+    /// [`on_complete`](Self::on_complete).
     pub fn on_idle(&self, f: impl FnOnce(Result<(), DeviceError>) + Send + 'static) {
         let last = self.submitted();
         self.call_when_done(last, move |timeline| f(timeline.result_of_all(last)));
@@ -240,8 +251,8 @@ impl Timeline {
         }
     }
 
-    /// Blocks until a batch is done, and takes its error. The thread spins a little, then yields, then parks. It calls `poll` meanwhile, at
-    /// least every millisecond: see [`Device::poll`](super::Device::poll).
+    /// Blocks until a batch is done, and takes its error. The thread spins a little, then yields, then parks.
+    /// It calls `poll` meanwhile, at least every millisecond: see [`Device::poll`](super::Device::poll).
     ///
     /// # Errors
     /// That of the batch, or [`DeviceError::Lost`].
@@ -253,21 +264,22 @@ impl Timeline {
     /// Blocks until all batches are done that were submitted before this call, as [`wait`](Self::wait) does.
     ///
     /// # Errors
-    /// The first error that no waiter, no callback and no earlier call of this has taken. Others come out at the next calls.
+    /// The first error that no waiter, no callback and no earlier call of this has taken. Others come out at
+    /// the next calls.
     pub fn wait_for_all(&self, poll: impl Fn()) -> Result<(), DeviceError> {
         let last = self.submitted();
         self.block(last, poll);
         self.result_of_all(last)
     }
 
-    /// Waits for all batches that were submitted before this call, as [`wait_for_all`](Self::wait_for_all) does, as a future. See
-    /// [`done`](Self::done).
+    /// Waits for all batches that were submitted before this call, as [`wait_for_all`](Self::wait_for_all)
+    /// does, as a future. See [`done`](Self::done).
     pub fn idle(&self) -> impl Future<Output = Result<(), DeviceError>> + Send {
         Done { timeline: self, value: self.submitted(), takes_all: true, event: None }
     }
 
-    /// Ends when a batch is done, and takes its error. Any executor can poll it. It does not [poll](super::Device::poll) the device. When
-    /// it is dropped, its waker is forgotten.
+    /// Ends when a batch is done, and takes its error. Any executor can poll it. It does not
+    /// [poll](super::Device::poll) the device. When it is dropped, its waker is forgotten.
     pub fn done(&self, value: u64) -> impl Future<Output = Result<(), DeviceError>> + Send {
         Done { timeline: self, value, takes_all: false, event: None }
     }
@@ -308,8 +320,8 @@ impl Timeline {
         if self.has_failed.load(Acquire) { self.state.lock().unreported(last) } else { Ok(()) }
     }
 
-    /// Raises `completed`, and calls `change` with its value before that, under the lock. Then wakes and calls those who wait. Does
-    /// nothing if the timeline is that far.
+    /// Raises `completed`, and calls `change` with its value before that, under the lock. Then wakes and
+    /// calls those who wait. Does nothing if the timeline is that far.
     fn raise(&self, to: u64, change: impl FnOnce(&mut State, u64)) {
         let mut state = self.state.lock();
         let completed = self.completed.load(Relaxed);

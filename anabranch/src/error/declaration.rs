@@ -34,7 +34,8 @@ pub enum Mistake {
         /// The chunk for which it gave that region.
         chunk: String,
     },
-    /// The range mapper gives a region of another shape than it [promises](anabranch_grid::RangeMapper::Shape).
+    /// The range mapper gives a region of another shape than it
+    /// [promises](anabranch_grid::RangeMapper::Shape).
     OtherShape {
         /// The mapper.
         mapper: String,

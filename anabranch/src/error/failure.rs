@@ -1,8 +1,8 @@
 //! Failures of tasks: why a task failed, and the chain of causes back to the first failure.
 //!
-//! A task that needs the results of a failed task is skipped. The failure of the skipped task points to the failure that it
-//! follows from. That makes a *chain*, which ends at its *root*: the task that failed by itself. Of a long chain both ends
-//! are kept, and the number of links between them.
+//! A task that needs the results of a failed task is skipped. The failure of the skipped task points to the
+//! failure that it follows from. That makes a *chain*, which ends at its *root*: the task that failed by
+//! itself. Of a long chain both ends are kept, and the number of links between them.
 
 use super::nodes::NodeError;
 use crate::label::TaskLabel;
@@ -100,8 +100,8 @@ impl Failure {
         Self { node, ..self }
     }
 
-    /// With [several nodes](crate::guide::nodes): the node whose part of the task failed. A failure that has come from another node
-    /// has the words of that node, and an error of the program only its messages.
+    /// With [several nodes](crate::guide::nodes): the node whose part of the task failed. A failure that has
+    /// come from another node has the words of that node, and an error of the program only its messages.
     pub fn node(&self) -> Option<u16> {
         self.node
     }
@@ -139,9 +139,9 @@ impl Failure {
         }
     }
 
-    /// The order in which failures count if a task needs the results of several failed tasks: the one with the oldest root, and of
-    /// those with one root the oldest. A cancellation gives way to a failure, which concerns more of the later tasks, and one before the task began
-    /// to one after that.
+    /// The order in which failures count if a task needs the results of several failed tasks: the one with
+    /// the oldest root, and of those with one root the oldest. A cancellation gives way to a failure, which
+    /// concerns more of the later tasks, and one before the task began to one after that.
     ///
     /// With several nodes, all of them have the same answer.
     pub(crate) fn age(self: &Arc<Self>) -> impl Ord + use<> {
@@ -198,8 +198,8 @@ pub enum Cause {
         /// The chunk, for a kernel.
         chunk: Option<String>,
     },
-    /// The task left elements as they were that it declared to write. Only the [checked mode](crate::Builder::checked) finds
-    /// this.
+    /// The task left elements as they were that it declared to write. Only the [checked
+    /// mode](crate::Builder::checked) finds this.
     #[error(
         "it left {elements} of {buffer} unwritten{place}, but declared to write {declared}: write every element, or declare \
          `update`",
@@ -265,8 +265,9 @@ pub enum Cause {
     /// The task was cancelled before it began.
     #[error("it was cancelled")]
     Cancelled,
-    /// The [group](crate::TaskGroup) of a [sequence](crate::Sequence) was cancelled after its replays had begun, on the host of one node. Nothing is known
-    /// about what they have left in the buffers that they write and in their host objects.
+    /// The [group](crate::TaskGroup) of a [sequence](crate::Sequence) was cancelled after its replays had
+    /// begun, on the host of one node. Nothing is known about what they have left in the buffers that they
+    /// write and in their host objects.
     #[error("it was cancelled in its replays")]
     ReplaysCancelled,
     /// The run on several nodes has ended.
@@ -344,9 +345,9 @@ impl Cause {
         }
     }
 
-    /// Whether the next synchronisation reports a failure with this cause. It does not report cancelled tasks, which the
-    /// program asked for, nor skipped ones, which follow from another failure, nor those that the end of a run on several nodes has
-    /// ended, which every call returns.
+    /// Whether the next synchronisation reports a failure with this cause. It does not report cancelled
+    /// tasks, which the program asked for, nor skipped ones, which follow from another failure, nor those
+    /// that the end of a run on several nodes has ended, which every call returns.
     pub(crate) fn is_reported(&self) -> bool {
         !self.is_cancellation() && !matches!(self, Self::Skipped { .. } | Self::Nodes(_))
     }

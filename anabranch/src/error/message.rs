@@ -1,8 +1,9 @@
 //! Failures as bytes, in which one node tells them to others.
 //!
-//! The whole chain of causes is in the bytes, with the task, the line and the node of each failure, so that it reads the same on every
-//! node. An error of the program becomes its messages. Names and messages of unusual length are cut off, so that a failure fits into
-//! one [note](anabranch_wire::Endpoint::send_note). A failure that was read and is written again has the same bytes.
+//! The whole chain of causes is in the bytes, with the task, the line and the node of each failure, so that
+//! it reads the same on every node. An error of the program becomes its messages. Names and messages of
+//! unusual length are cut off, so that a failure fits into one [note](anabranch_wire::Endpoint::send_note). A
+//! failure that was read and is written again has the same bytes.
 
 use super::failure::{CHAIN, Cause, Failure};
 use crate::label::{Locations, TaskLabel};

@@ -22,8 +22,8 @@ use std::{error::Error as StdError, fmt, mem, sync::Arc};
 
 /// The error type of the runtime.
 ///
-/// `Debug` prints the message like `Display`, so that a `main` that returns this error shows it. It adds the sources of errors of
-/// the program whose messages do not contain them.
+/// `Debug` prints the message like `Display`, so that a `main` that returns this error shows it. It adds the
+/// sources of errors of the program whose messages do not contain them.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -128,10 +128,11 @@ pub enum Error {
 
     /// A task waits for its own runtime, and so for itself.
     ///
-    /// All work that a task begins counts as inside it, on whatever thread, also when the task does not wait for that work or
-    /// has ended: items of its loops, closures of its joins, its spawned jobs, tasks that it submits to other runtimes. Wakers and
-    /// callbacks that a runtime calls count as inside tasks of every runtime. A thread that the program starts by itself is outside; a task must not wait for such a
-    /// thread that waits for the runtime.
+    /// All work that a task begins counts as inside it, on whatever thread, also when the task does not wait
+    /// for that work or has ended: items of its loops, closures of its joins, its spawned jobs, tasks that it
+    /// submits to other runtimes. Wakers and callbacks that a runtime calls count as inside tasks of every
+    /// runtime. A thread that the program starts by itself is outside; a task must not wait for such a thread
+    /// that waits for the runtime.
     #[error(
         "{call} was called inside a task of the same runtime, in work that such a task has begun, or in a callback or waker, and \
          might wait for itself: call it outside tasks"
@@ -197,8 +198,9 @@ pub enum Error {
 
     /// The runtime could not join the other nodes.
     ///
-    /// A launcher such as `mpirun` has started this process as one of several, but there is no usable MPI library, or its MPI has
-    /// failed. The processes do not run each alone: they would do the same work and write the same files.
+    /// A launcher such as `mpirun` has started this process as one of several, but there is no usable MPI
+    /// library, or its MPI has failed. The processes do not run each alone: they would do the same work and
+    /// write the same files.
     #[error("the runtime cannot join the other nodes: {0}")]
     Connect(#[source] Arc<WireError>),
 
@@ -281,7 +283,8 @@ macro_rules! debug_as_message {
 debug_as_message!(Error, DeclarationError, Failures, Failure, Cause);
 
 impl Error {
-    /// What is the same on all nodes that refuse a submission for the same reason: the mistake, but not the chunk for which it was found.
+    /// What is the same on all nodes that refuse a submission for the same reason: the mistake, but not the
+    /// chunk for which it was found.
     pub(crate) fn kind_on_nodes(&self) -> String {
         match self {
             Self::Declaration(error) => {

@@ -48,8 +48,9 @@ impl Event {
         }
     }
 
-    /// Blocks until the event is set. Calls `help` meanwhile, which returns whether it did anything useful; the thread parks
-    /// only when there was nothing to do for a while, as its `patience` says. While it is parked, it calls `watch` at intervals.
+    /// Blocks until the event is set. Calls `help` meanwhile, which returns whether it did anything useful;
+    /// the thread parks only when there was nothing to do for a while, as its `patience` says. While it is
+    /// parked, it calls `watch` at intervals.
     pub(crate) fn wait(
         &self,
         patience: Patience,

@@ -15,7 +15,8 @@ pub(crate) struct Latch {
 }
 
 impl Latch {
-    /// A latch with one count, which its maker [releases](Self::release) when it has added the latch to all tasks.
+    /// A latch with one count, which its maker [releases](Self::release) when it has added the latch to all
+    /// tasks.
     pub(crate) fn new(last: TaskId) -> Arc<Self> {
         Arc::new(Self { left: AtomicUsize::new(1), last, event: Event::default() })
     }

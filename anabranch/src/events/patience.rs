@@ -1,7 +1,7 @@
 //! How a thread waits before it parks: it spins, then yields its processor to other threads, then parks.
 //!
-//! Spinning finds an event soonest, if another processor brings it about. On a machine with one processor no other thread can
-//! run meanwhile, so there a thread begins with yielding.
+//! Spinning finds an event soonest, if another processor brings it about. On a machine with one processor no
+//! other thread can run meanwhile, so there a thread begins with yielding.
 
 use std::{
     num::NonZero,

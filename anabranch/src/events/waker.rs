@@ -14,13 +14,15 @@ pub(crate) struct LeftWaker {
 }
 
 impl LeftWaker {
-    /// The waker of the future that is being polled. No lock may be held: a waker is cloned by the program's code.
+    /// The waker of the future that is being polled. No lock may be held: a waker is cloned by the program's
+    /// code.
     pub(crate) fn of(context: &Context<'_>) -> Self {
         Self { waker: context.waker().clone(), marks: Marks::current() }
     }
 
-    /// Wakes the future. A waker may poll the future at once, and run into any of the program's code. It counts as a
-    /// [callback](Marks::enter_callback). If it panics, the calling thread still has other work to do.
+    /// Wakes the future. A waker may poll the future at once, and run into any of the program's code. It
+    /// counts as a [callback](Marks::enter_callback). If it panics, the calling thread still has other work
+    /// to do.
     pub(crate) fn wake(self) {
         let Self { waker, marks } = self;
         let wake = AssertUnwindSafe(|| marks.enter_callback(|| waker.wake()));

@@ -23,20 +23,21 @@ use std::sync::Arc;
 
 /// A task that the graph has accepted and that has no node yet.
 ///
-/// The lock of the runtime's state is held until [`insert`](Self::insert), so no handle to a buffer or host object may be
-/// dropped in between: the last one takes the same lock.
+/// The lock of the runtime's state is held until [`insert`](Self::insert), so no handle to a buffer or host
+/// object may be dropped in between: the last one takes the same lock.
 pub(crate) struct Accepted<'a> {
     core: &'a Arc<Core>,
     task: &'a Submission<'a>,
     state: MutexGuard<'a, State>,
     prepared: Option<Box<Prepared>>,
-    /// Behind the lock, and so dropped outside it: errors are the program's own, and so are their destructors.
+    /// Behind the lock, and so dropped outside it: errors are the program's own, and so are their
+    /// destructors.
     forgotten: Option<Vec<Arc<Failure>>>,
 }
 
 impl Accepted<'_> {
-    /// The versions of the accessed buffers, whose memory the task is to use. If the system refuses this memory, the graph has
-    /// accepted the task already: then the node gets a body that fails.
+    /// The versions of the accessed buffers, whose memory the task is to use. If the system refuses this
+    /// memory, the graph has accepted the task already: then the node gets a body that fails.
     #[inline]
     pub(crate) fn versions(&self) -> &[u32] {
         &self.state.graphs.submitted().versions
@@ -83,7 +84,8 @@ impl Accepted<'_> {
         }
         node.finish_submission(dependencies, core);
         core.executor.after_submission();
-        // The program's code, which may wait for this task: mappers in a dry run, and a subscriber that gets a warning.
+        // The program's code, which may wait for this task: mappers in a dry run, and a subscriber that gets
+        // a warning.
         core.apply_recorded();
         if is_sample {
             core.watchdog.sample(is_idle);
@@ -111,7 +113,8 @@ impl AcceptedPieces<'_> {
         &self.state.graphs.submitted().versions
     }
 
-    /// The head of the node of a piece, which is made now. Some nodes are forgotten here, so that the next new ones get their memory.
+    /// The head of the node of a piece, which is made now. Some nodes are forgotten here, so that the next
+    /// new ones get their memory.
     pub(crate) fn head(&mut self, piece: usize) -> Head {
         let State { graphs, tasks, .. } = &mut *self.state;
         tasks.forget_first_ones(graphs.live_mut());
@@ -149,8 +152,8 @@ impl AcceptedPieces<'_> {
 }
 
 impl Core {
-    /// Begins the submission of a task: derives its dependencies. The caller attaches memory, makes the node and
-    /// [inserts](Accepted::insert) it.
+    /// Begins the submission of a task: derives its dependencies. The caller attaches memory, makes the node
+    /// and [inserts](Accepted::insert) it.
     ///
     /// # Errors
     /// If the graph refuses the task. Nothing is submitted then.
@@ -177,8 +180,9 @@ impl Core {
         Ok(Accepted { core: self, task, state, prepared, forgotten })
     }
 
-    /// Begins the submission of a task in pieces: derives the dependencies of each piece. `task` has the accesses of the whole
-    /// task, and the effects of each piece. The caller attaches memory, makes the nodes and [inserts](AcceptedPieces::insert) them.
+    /// Begins the submission of a task in pieces: derives the dependencies of each piece. `task` has the
+    /// accesses of the whole task, and the effects of each piece. The caller attaches memory, makes the nodes
+    /// and [inserts](AcceptedPieces::insert) them.
     ///
     /// # Errors
     /// If the graph refuses the task. Nothing is submitted then.
@@ -219,12 +223,13 @@ impl Core {
         }
     }
 
-    /// Submits a barrier, an epoch that the program asks for: it comes after every live task, and every task that is
-    /// submitted before it completes comes after it.
+    /// Submits a barrier, an epoch that the program asks for: it comes after every live task, and every task
+    /// that is submitted before it completes comes after it.
     ///
-    /// Unlike an epoch of the graph, a barrier is known to the live tasks only. In the graph it would become the last writer
-    /// of everything, and a later reader could not find the failure of the task that really wrote its data. Recorded graphs
-    /// do have an epoch: the captures of the barrier, which are a fence right before it.
+    /// Unlike an epoch of the graph, a barrier is known to the live tasks only. In the graph it would become
+    /// the last writer of everything, and a later reader could not find the failure of the task that really
+    /// wrote its data. Recorded graphs do have an epoch: the captures of the barrier, which are a fence right
+    /// before it.
     pub(crate) fn submit_barrier(self: &Arc<Self>, label: TaskLabel, group: Option<&Arc<Group>>) -> Node {
         self.submit_after_all(label, group, |barrier, node| barrier.replace(node.clone()))
     }
@@ -257,14 +262,15 @@ impl Core {
         node
     }
 
-    /// Blocks while the limit of tasks in flight is reached, so that an endless stream of tasks needs bounded memory. Never
-    /// blocks a task that submits tasks: it may be one of those in flight. Runs no host task meanwhile, which may wait for this
-    /// thread, unless the program allows it.
+    /// Blocks while the limit of tasks in flight is reached, so that an endless stream of tasks needs bounded
+    /// memory. Never blocks a task that submits tasks: it may be one of those in flight. Runs no host task
+    /// meanwhile, which may wait for this thread, unless the program allows it.
     #[inline]
     pub(super) fn wait_for_room(&self) {
         if self.in_flight.is_full() && !self.id().is_inside_task() {
             while self.in_flight.is_full() {
-                // In a seeded runtime this thread runs tasks. If none can start, all of them wait for devices.
+                // In a seeded runtime this thread runs tasks. If none can start, all of them wait for
+                // devices.
                 if self.executor.run_while(|| self.in_flight.is_full()) && !self.in_flight.is_full() {
                     return;
                 }

@@ -1,5 +1,5 @@
-//! Tasks that must not run at the same time, in whatever order: the lock around the scheduler that decides which of them
-//! start when. No thread waits for a conflict.
+//! Tasks that must not run at the same time, in whatever order: the lock around the scheduler that decides
+//! which of them start when. No thread waits for a conflict.
 
 use super::task::{node::Node, properties::Contention};
 use anabranch_graph::{ConflictScheduler, Contender};

@@ -1,8 +1,8 @@
 //! The state that all handles of one runtime share: the graphs, the live tasks, the executor, the failures.
 //!
-//! This file has the structure itself and the changes that are not submissions. Other files of this folder add to it:
-//! [`start`](super::start), [`accept`](super::accept), [`run`](super::run), [`waiting`](super::waiting), [`report`](super::report),
-//! [`shutdown`](super::shutdown) and others.
+//! This file has the structure itself and the changes that are not submissions. Other files of this folder
+//! add to it: [`start`](super::start), [`accept`](super::accept), [`run`](super::run),
+//! [`waiting`](super::waiting), [`report`](super::report), [`shutdown`](super::shutdown) and others.
 
 use super::{
     conflicts::Conflicts,
@@ -104,7 +104,8 @@ impl Core {
         self.recorder.is_some() || self.several.is_some()
     }
 
-    /// The recorder, if there is one, with everything that was submitted so far. Inside a task it may lack the latest.
+    /// The recorder, if there is one, with everything that was submitted so far. Inside a task it may lack
+    /// the latest.
     pub(crate) fn recorder(&self) -> Option<&Recorder> {
         let recorder = self.recorder.as_deref()?;
         if !self.id.is_inside_task() {
@@ -113,8 +114,8 @@ impl Core {
         Some(recorder)
     }
 
-    /// Applies the queued changes of the recorded graphs, except inside a task: a mapper that another thread has queued may wait
-    /// for the task. The caller holds no lock.
+    /// Applies the queued changes of the recorded graphs, except inside a task: a mapper that another thread
+    /// has queued may wait for the task. The caller holds no lock.
     #[inline]
     pub(super) fn apply_recorded(&self) {
         if let Some(recorder) = &self.recorder
@@ -154,7 +155,8 @@ impl Core {
         created
     }
 
-    /// Adds a host object, of the whole cluster if it has a home; returns its id, and its number for messages.
+    /// Adds a host object, of the whole cluster if it has a home; returns its id, and its number for
+    /// messages.
     pub(crate) fn create_object(&self, home: Option<u16>) -> (ObjectId, u64) {
         let call = if home.is_none() { "Runtime::host_object" } else { "Runtime::cluster_object" };
         self.expect_process(call);
@@ -171,7 +173,8 @@ impl Core {
         self.change_graphs(|state| state.graphs.set_weights(weights));
     }
 
-    /// With several nodes: ends the run if the calling thread may not create or change a buffer or a host object.
+    /// With several nodes: ends the run if the calling thread may not create or change a buffer or a host
+    /// object.
     fn check_change_on_nodes(&self, call: &'static str) {
         if let Err(error) = self.check_submitter(|| call.into())
             && let Some(cluster) = self.cluster()

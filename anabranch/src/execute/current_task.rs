@@ -1,12 +1,14 @@
-//! The runtimes inside whose tasks the current thread works. Waiting for one of them there would be waiting for itself.
+//! The runtimes inside whose tasks the current thread works. Waiting for one of them there would be waiting
+//! for itself.
 //!
-//! A runtime sets its [`Mark`] while a thread runs one of its tasks. The mark goes with all work that the task
-//! begins, on whatever threads: loops, joins, scopes, spawned jobs, tasks of other runtimes. Work that goes on when the task
-//! has ended counts as inside, too: whether the task has ended is a question of the schedule, and answers must not depend on it.
-//! Only a thread that the program starts by itself is outside.
+//! A runtime sets its [`Mark`] while a thread runs one of its tasks. The mark goes with all work that the
+//! task begins, on whatever threads: loops, joins, scopes, spawned jobs, tasks of other runtimes. Work that
+//! goes on when the task has ended counts as inside, too: whether the task has ended is a question of the
+//! schedule, and answers must not depend on it. Only a thread that the program starts by itself is outside.
 //!
-//! Callbacks and wakers are called on whichever thread completes a task, which may be in the middle of a task of another runtime,
-//! or not. They count as inside the tasks of every runtime, so that their answers do not depend on that.
+//! Callbacks and wakers are called on whichever thread completes a task, which may be in the middle of a task
+//! of another runtime, or not. They count as inside the tasks of every runtime, so that their answers do not
+//! depend on that.
 
 use crate::error::Error;
 use anabranch_par::{Mark, Marks, Process};
@@ -26,8 +28,8 @@ impl RuntimeId {
         Ok(Self { mark: Mark::new(), process: Process::current()? })
     }
 
-    /// Whether this process has the threads of the runtime: not if it was forked after they were started. Other threads may then
-    /// have held any lock of the runtime at the fork, for ever.
+    /// Whether this process has the threads of the runtime: not if it was forked after they were started.
+    /// Other threads may then have held any lock of the runtime at the fork, for ever.
     #[inline]
     pub(crate) fn is_in_this_process(self) -> bool {
         self.process.is_current()
@@ -39,8 +41,8 @@ impl RuntimeId {
         if self.is_in_this_process() { Ok(()) } else { Err(Error::Forked { call }) }
     }
 
-    /// An error if the calling thread works inside a task of the runtime: waiting there would be waiting for itself. An error in a
-    /// forked process, too.
+    /// An error if the calling thread works inside a task of the runtime: waiting there would be waiting for
+    /// itself. An error in a forked process, too.
     #[inline]
     pub(crate) fn check_outside(self, call: &'static str) -> Result<(), Error> {
         self.check_process(call)?;
@@ -53,9 +55,9 @@ impl RuntimeId {
         self.mark.enter(f)
     }
 
-    /// Calls `f`, a function that the program has left where `marks` were set, for the end of tasks of the runtime. The thread may be
-    /// in the middle of other work, so `f` counts as inside the tasks of every runtime. What it submits is begun by a task of this
-    /// runtime.
+    /// Calls `f`, a function that the program has left where `marks` were set, for the end of tasks of the
+    /// runtime. The thread may be in the middle of other work, so `f` counts as inside the tasks of every
+    /// runtime. What it submits is begun by a task of this runtime.
     pub(super) fn inside_callback<R>(self, marks: &Marks, f: impl FnOnce() -> R) -> R {
         marks.enter_callback(|| self.inside_task(f))
     }
@@ -72,8 +74,9 @@ impl RuntimeId {
         Marks::current_without(self.mark)
     }
 
-    /// Whether the calling thread is inside of nothing that a task of this runtime with these other marks is not inside of. Only
-    /// then may the thread run the task while it waits: otherwise the task would get other answers than on another thread.
+    /// Whether the calling thread is inside of nothing that a task of this runtime with these other marks is
+    /// not inside of. Only then may the thread run the task while it waits: otherwise the task would get
+    /// other answers than on another thread.
     #[inline]
     pub(super) fn may_help(self, other_marks: &Marks) -> bool {
         other_marks.contain_current_except(self.mark)

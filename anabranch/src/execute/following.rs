@@ -11,12 +11,12 @@ const MOST: usize = 32;
 
 /// Tasks that this thread has claimed and that have not begun.
 ///
-/// Transfers come first. They go on while the thread runs the other task. Behind it they would be late by all of its time, and so would the
-/// node that waits for the data.
+/// Transfers come first. They go on while the thread runs the other task. Behind it they would be late by all
+/// of its time, and so would the node that waits for the data.
 ///
-/// While code of the program runs, the thread holds no claimed task: that code may wait for it. Transfers run no such code (but for the
-/// messages of errors), and when the other task runs, nothing else is held. Functions that are called at the end of a task, and
-/// wakers, come after [`give_back`](Self::give_back).
+/// While code of the program runs, the thread holds no claimed task: that code may wait for it. Transfers run
+/// no such code (but for the messages of errors), and when the other task runs, nothing else is held.
+/// Functions that are called at the end of a task, and wakers, come after [`give_back`](Self::give_back).
 #[derive(Default)]
 pub(super) struct Following {
     /// In the order in which they became ready.
@@ -31,7 +31,8 @@ impl Following {
         Self { transfers: SmallVec::new(), other: Some(task) }
     }
 
-    /// Whether a task for this place is to follow. One that takes only a moment comes in place of another one.
+    /// Whether a task for this place is to follow. One that takes only a moment comes in place of another
+    /// one.
     #[inline]
     pub(super) fn prefers(&self, place: Place) -> bool {
         match place {

@@ -1,7 +1,8 @@
 //! The graphs of a program: the one that its execution follows, and the recorded ones if there are any.
 //!
-//! Both learn everything through this type, so that they cannot come apart. The live graph changes at once. The changes of the
-//! recorded graphs are queued, because range mappers of the program run there: see [`Recorder`].
+//! Both learn everything through this type, so that they cannot come apart. The live graph changes at once.
+//! The changes of the recorded graphs are queued, because range mappers of the program run there: see
+//! [`Recorder`].
 
 use crate::{
     label::TaskLabel,
@@ -34,7 +35,8 @@ pub(super) struct Declared<'a> {
 }
 
 impl Graphs {
-    /// With several nodes, the live graph has horizons, as the command graphs need them; it is the same on all nodes.
+    /// With several nodes, the live graph has horizons, as the command graphs need them; it is the same on
+    /// all nodes.
     pub(super) fn new(recorder: Option<Arc<Recorder>>, several_nodes: bool) -> Self {
         let horizons = several_nodes.then(Default::default);
         // One node makes no epochs: its barriers are no part of the graph.
@@ -88,7 +90,8 @@ impl Graphs {
         }
     }
 
-    /// Adds a host object, of the whole cluster if it has a home; returns its id, and its number for messages.
+    /// Adds a host object, of the whole cluster if it has a home; returns its id, and its number for
+    /// messages.
     pub(super) fn create_object(&mut self, home: Option<u16>) -> (ObjectId, u64) {
         let id = self.live.create_object();
         if let Some(recorder) = &self.recorder {
@@ -112,8 +115,8 @@ impl Graphs {
         }
     }
 
-    /// Adds a task; the live graph's answer is in [`submitted`](Self::submitted). If the graph refuses the task, both graphs
-    /// are as before.
+    /// Adds a task; the live graph's answer is in [`submitted`](Self::submitted). If the graph refuses the
+    /// task, both graphs are as before.
     #[inline]
     pub(super) fn submit(
         &mut self,
@@ -127,8 +130,8 @@ impl Graphs {
         Ok(())
     }
 
-    /// Adds a task in pieces, with the answer for each piece to `each`. The recorded graphs get it as one task. See
-    /// [`submit`](Self::submit).
+    /// Adds a task in pieces, with the answer for each piece to `each`. The recorded graphs get it as one
+    /// task. See [`submit`](Self::submit).
     pub(super) fn submit_pieces(
         &mut self,
         task: &Declared<'_>,

@@ -1,8 +1,9 @@
 //! The limit of tasks in flight: how far submission may run ahead of execution.
 //!
-//! Two counters, of tasks submitted and of tasks completed, are on cache lines of their own: submitters write one, workers
-//! the other. A submitter reads the workers' counter only when the value that it last saw leaves no room. A submitter that
-//! finds no room blocks until a quarter of the limit is free, so that not every completed task wakes a thread.
+//! Two counters, of tasks submitted and of tasks completed, are on cache lines of their own: submitters write
+//! one, workers the other. A submitter reads the workers' counter only when the value that it last saw leaves
+//! no room. A submitter that finds no room blocks until a quarter of the limit is free, so that not every
+//! completed task wakes a thread.
 
 use crate::events::patience::Patience;
 use crossbeam_utils::CachePadded;
@@ -77,8 +78,8 @@ impl InFlight {
         submitted.saturating_sub(completed) >= self.limit
     }
 
-    /// Counts a submission. One thread submits at a time, under the lock of the runtime's state, so this need not be a
-    /// read-modify-write operation.
+    /// Counts a submission. One thread submits at a time, under the lock of the runtime's state, so this need
+    /// not be a read-modify-write operation.
     #[inline]
     pub(super) fn submit(&self) {
         let submitted = self.submitted.load(Relaxed) + 1;
@@ -89,8 +90,8 @@ impl InFlight {
     #[inline]
     pub(super) fn complete(&self) {
         self.completed.fetch_add(1, SeqCst);
-        // SeqCst on the counter and on `blocked`: either this thread sees the blocked submitter, or the submitter sees the
-        // count of this thread.
+        // SeqCst on the counter and on `blocked`: either this thread sees the blocked submitter, or the
+        // submitter sees the count of this thread.
         if self.blocked.load(SeqCst) > 0 {
             self.open_gate();
         }
@@ -109,8 +110,8 @@ impl InFlight {
         self.limit - 1 - self.limit / 4
     }
 
-    /// Blocks until there is room. Calls `help` before the thread sleeps, which returns whether it did anything useful, and `watch` at
-    /// intervals while it sleeps.
+    /// Blocks until there is room. Calls `help` before the thread sleeps, which returns whether it did
+    /// anything useful, and `watch` at intervals while it sleeps.
     #[cold]
     pub(super) fn block(&self, mut help: impl FnMut() -> bool, every: Duration, mut watch: impl FnMut()) {
         let mut patience = Patience::new();

@@ -1,14 +1,16 @@
-//! The live tasks: tasks that are not known to be closed, by their ids, and failures that later tasks may still depend on.
+//! The live tasks: tasks that are not known to be closed, by their ids, and failures that later tasks may
+//! still depend on.
 //!
-//! Submissions insert tasks and forget tasks that are closed, so the list stays nearly as short as the number of tasks in flight.
-//! Three things keep a task in the list beyond its end:
+//! Submissions insert tasks and forget tasks that are closed, so the list stays nearly as short as the number
+//! of tasks in flight. Three things keep a task in the list beyond its end:
 //!
-//! - The last [`RECENT`] tasks stay. When another one leaves, the thread that ran it has let go of its node, and the submitting
-//!   thread frees the node: see [`node`](super::task::node).
-//! - A submission forgets few tasks more than it inserts, unless there are more than [`LONG`]. So the allocator has the memory of a
-//!   node at hand for the next one. Of many nodes that are freed at once it would give back the memory.
-//! - The failure of a task stays, without its node, as long as the contents of a buffer or the state of a host object come
-//!   from that task: a later reader must be skipped.
+//! - The last [`RECENT`] tasks stay. When another one leaves, the thread that ran it has let go of its node,
+//!   and the submitting thread frees the node: see [`node`](super::task::node).
+//! - A submission forgets few tasks more than it inserts, unless there are more than [`LONG`]. So the
+//!   allocator has the memory of a node at hand for the next one. Of many nodes that are freed at once it
+//!   would give back the memory.
+//! - The failure of a task stays, without its node, as long as the contents of a buffer or the state of a
+//!   host object come from that task: a later reader must be skipped.
 //!
 //! A task that runs for long must not keep all later tasks in the list. It moves to a list of stragglers.
 
@@ -27,8 +29,8 @@ use std::{
 /// The number of tasks that stay in the list in any case.
 const RECENT: usize = 64;
 
-/// The number of tasks beyond which a submission forgets two for each that it inserts. Otherwise it forgets one more than it
-/// inserts for every [`SHARE`] of them.
+/// The number of tasks beyond which a submission forgets two for each that it inserts. Otherwise it forgets
+/// one more than it inserts for every [`SHARE`] of them.
 const LONG: usize = 512;
 const SHARE: u64 = 8;
 
@@ -55,8 +57,8 @@ pub(super) struct LiveTasks {
     /// Failures of tasks that are no longer in the list, as long as later tasks may need their results.
     failed: HashMap<TaskId, Failed>,
     failed_bound: usize,
-    /// For host objects with failed tasks whose exclusive or relaxed effects no sequential effect has followed yet: the one of
-    /// these tasks with the [oldest](Failure::age) failure.
+    /// For host objects with failed tasks whose exclusive or relaxed effects no sequential effect has
+    /// followed yet: the one of these tasks with the [oldest](Failure::age) failure.
     oldest: FxHashMap<ObjectId, TaskId>,
 }
 
@@ -99,9 +101,10 @@ impl LiveTasks {
         Some(&self.stragglers[at])
     }
 
-    /// Whether the graph may forget the task. A failed task with exclusive or relaxed effects must be remembered: there are no
-    /// dependencies between it and other such tasks on the same object, and the task that comes after all of them must find
-    /// its failure. Of several such tasks on one object, the failure of the oldest counts, so the others may be forgotten.
+    /// Whether the graph may forget the task. A failed task with exclusive or relaxed effects must be
+    /// remembered: there are no dependencies between it and other such tasks on the same object, and the task
+    /// that comes after all of them must find its failure. Of several such tasks on one object, the failure
+    /// of the oldest counts, so the others may be forgotten.
     pub(super) fn is_forgettable(&self, task: TaskId) -> bool {
         match self.get(task) {
             Some(node) => {
@@ -162,8 +165,9 @@ impl LiveTasks {
         }
     }
 
-    /// Forgets some tasks that are closed: see [`forget_first_ones`](Self::forget_first_ones). The caller drops the returned
-    /// failures outside the lock: errors are the program's own, and so are their destructors.
+    /// Forgets some tasks that are closed: see [`forget_first_ones`](Self::forget_first_ones). The caller
+    /// drops the returned failures outside the lock: errors are the program's own, and so are their
+    /// destructors.
     #[inline]
     pub(super) fn forget_some(
         &mut self,
@@ -177,8 +181,8 @@ impl LiveTasks {
         self.remove_failures(graph)
     }
 
-    /// Forgets some of the first tasks, as far as they are closed: a few more than were inserted since the last time. Their
-    /// failures are remembered.
+    /// Forgets some of the first tasks, as far as they are closed: a few more than were inserted since the
+    /// last time. Their failures are remembered.
     #[inline]
     pub(super) fn forget_first_ones(&mut self, graph: &mut TaskGraph) {
         for _ in 0..self.quota.take(self.first, self.recent.len()) {

@@ -1,23 +1,28 @@
-//! Executing tasks: from the lock under which a task is submitted to the wake-up of the threads that wait for it.
+//! Executing tasks: from the lock under which a task is submitted to the wake-up of the threads that wait for
+//! it.
 //!
 //! The way of a task through this folder:
 //!
-//! 1. [`accept`]: under one lock, the graphs derive its dependencies, its memory is attached, and it becomes a [node](task::node),
-//!    which is linked to the nodes that it depends on and inserted into the [`live_tasks`].
-//! 2. [node](task::node): the node counts its unfinished dependencies. The dependency that finishes last makes it ready.
-//! 3. [`conflicts`]: a ready task with exclusive or relaxed effects starts when the scheduler of conflicts says so.
+//! 1. [`accept`]: under one lock, the graphs derive its dependencies, its memory is attached, and it becomes
+//!    a [node](task::node), which is linked to the nodes that it depends on and inserted into the
+//!    [`live_tasks`].
+//! 2. [node](task::node): the node counts its unfinished dependencies. The dependency that finishes last
+//!    makes it ready.
+//! 3. [`conflicts`]: a ready task with exclusive or relaxed effects starts when the scheduler of conflicts
+//!    says so.
 //! 4. [executor](threads::executor): the task is queued for a compute worker or a host lane.
-//! 5. [`run`]: the thread that claims the task runs or skips it, releases its successors, and may go on with some of them ([`following`]).
-//!    A task whose work goes on elsewhere ends [later](task::later) than its body.
-//! 6. [`waiting`]: latches count tasks down to [`events`](crate::events), which wake threads and futures. A [group](groups) counts its tasks, cancels
-//!    them together, and has their failures.
+//! 5. [`run`]: the thread that claims the task runs or skips it, releases its successors, and may go on with
+//!    some of them ([`following`]). A task whose work goes on elsewhere ends [later](task::later) than its
+//!    body.
+//! 6. [`waiting`]: latches count tasks down to [`events`](crate::events), which wake threads and futures. A
+//!    [group](groups) counts its tasks, cancels them together, and has their failures.
 //!
 //! What a task lacks on the device or host where it runs, [`devices`] copies there before.
 //!
 //! With several nodes, [`nodes`] makes a node of each command of the command graph instead.
 //!
-//! Files in this folder know [`data`](crate::data) (they implement its [`Owner`](crate::data::owner::Owner)) and
-//! [`observe`](crate::observe), but not [`submit`](crate::submit): a task arrives here without its types.
+//! Files in this folder know [`data`](crate::data) (they implement its [`Owner`](crate::data::owner::Owner))
+//! and [`observe`](crate::observe), but not [`submit`](crate::submit): a task arrives here without its types.
 
 mod accept;
 mod conflicts;

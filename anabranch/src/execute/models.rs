@@ -4,8 +4,8 @@
 //! RUSTFLAGS="--cfg loom" cargo test --profile loom -p anabranch --lib --target-dir target/loom models
 //! ```
 //!
-//! The results of tasks are cells that loom watches: it reports a task that reads while another one may still write. A wake-up that
-//! is lost is a deadlock, which loom reports, too.
+//! The results of tasks are cells that loom watches: it reports a task that reads while another one may still
+//! write. A wake-up that is lost is a deadlock, which loom reports, too.
 
 use super::{
     core::Core,
@@ -111,7 +111,8 @@ impl Contents {
     }
 }
 
-/// Completes a claimed task like `Node::retire`, which needs a runtime. Calls `start` with each successor that becomes ready.
+/// Completes a claimed task like `Node::retire`, which needs a runtime. Calls `start` with each successor
+/// that becomes ready.
 fn retire(node: &Node, mut start: impl FnMut(&Node)) {
     let Completed { successors, latches, poison } = node.complete(|callback| callback(node));
     node.release_successors(successors, poison, |next| match next {
@@ -121,7 +122,8 @@ fn retire(node: &Node, mut start: impl FnMut(&Node)) {
     latches.into_iter().for_each(Latches::release);
 }
 
-/// Two tasks complete while a third one is submitted that needs both. It starts once, and sees what both have written.
+/// Two tasks complete while a third one is submitted that needs both. It starts once, and sees what both have
+/// written.
 #[test]
 fn a_task_starts_once_and_after_its_dependencies() {
     model(|| {
@@ -155,7 +157,8 @@ fn a_task_starts_once_and_after_its_dependencies() {
     });
 }
 
-/// A task fails while another one is submitted that needs its results: the other one is poisoned when it starts.
+/// A task fails while another one is submitted that needs its results: the other one is poisoned when it
+/// starts.
 #[test]
 fn a_failure_reaches_a_successor_that_is_being_submitted() {
     model(|| {
@@ -181,7 +184,8 @@ fn a_failure_reaches_a_successor_that_is_being_submitted() {
     });
 }
 
-/// A task is cancelled while a thread claims it. The answer is `true` exactly if that thread finds the task cancelled.
+/// A task is cancelled while a thread claims it. The answer is `true` exactly if that thread finds the task
+/// cancelled.
 #[test]
 fn a_cancelled_task_does_not_begin() {
     model(|| {
@@ -196,8 +200,8 @@ fn a_cancelled_task_does_not_begin() {
     });
 }
 
-/// A task that begins on all nodes or on none is cancelled while it is committed. The answer is `true` exactly if it is not committed, and
-/// then the thread that claims it finds it cancelled.
+/// A task that begins on all nodes or on none is cancelled while it is committed. The answer is `true`
+/// exactly if it is not committed, and then the thread that claims it finds it cancelled.
 #[test]
 fn a_committed_task_is_not_cancelled() {
     model(|| {
@@ -262,8 +266,8 @@ fn a_thread_that_waits_for_a_task_sees_its_results() {
     });
 }
 
-/// A task ends later than its body. Another thread finishes its completion while the body returns: one of the two retires the
-/// task, after both, and sees what both have written.
+/// A task ends later than its body. Another thread finishes its completion while the body returns: one of the
+/// two retires the task, after both, and sees what both have written.
 #[test]
 fn a_task_that_ends_later_is_retired_once() {
     model(|| {
@@ -297,7 +301,8 @@ fn a_task_that_ends_later_is_retired_once() {
     });
 }
 
-/// A callback is added while the task completes. It is called once, by either thread, and sees what the task has written.
+/// A callback is added while the task completes. It is called once, by either thread, and sees what the task
+/// has written.
 #[test]
 fn a_callback_is_called_once() {
     model(|| {
@@ -336,8 +341,9 @@ fn complete(group: &Group) {
     latches.into_iter().for_each(|latch| latch.release());
 }
 
-/// Tasks of a group and of a group in it complete, while a thread adds a callback and waits. The callback is called once, by either
-/// thread, and sees what both tasks have written. The thread that waits goes on after it.
+/// Tasks of a group and of a group in it complete, while a thread adds a callback and waits. The callback is
+/// called once, by either thread, and sees what both tasks have written. The thread that waits goes on after
+/// it.
 #[test]
 fn a_wait_for_a_group_waits_for_its_callbacks() {
     model(|| {
@@ -368,7 +374,8 @@ fn a_wait_for_a_group_waits_for_its_callbacks() {
     });
 }
 
-/// A task of a group completes while a thread begins to wait for the runtime. The thread goes on after the callback of the group.
+/// A task of a group completes while a thread begins to wait for the runtime. The thread goes on after the
+/// callback of the group.
 #[test]
 fn a_wait_for_the_runtime_waits_for_callbacks_of_groups() {
     model(|| {
@@ -396,8 +403,8 @@ fn a_wait_for_the_runtime_waits_for_callbacks_of_groups() {
     });
 }
 
-/// A group gets another task and another callback while its first callback comes due. Each is called once, when the tasks before
-/// it have completed.
+/// A group gets another task and another callback while its first callback comes due. Each is called once,
+/// when the tasks before it have completed.
 #[test]
 fn a_callback_of_a_group_is_called_once() {
     model(|| {

@@ -9,8 +9,9 @@ impl Core {
         if self.failures.is_empty() { Status::Done } else { Status::Failed }
     }
 
-    /// Takes the failures of a group, or those of tasks in no group, since their last report. Returns them as an error, if
-    /// there are any. With several nodes: those of all nodes, which meet for it; `call` names the meeting.
+    /// Takes the failures of a group, or those of tasks in no group, since their last report. Returns them as
+    /// an error, if there are any. With several nodes: those of all nodes, which meet for it; `call` names
+    /// the meeting.
     #[inline]
     pub(crate) fn report(&self, group: Option<&GroupHandle>, call: &'static str) -> Result<(), Error> {
         match &self.several {

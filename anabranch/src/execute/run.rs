@@ -1,4 +1,5 @@
-//! Running a task and what follows from it: its successors are released, and the thread may go on with some of them.
+//! Running a task and what follows from it: its successors are released, and the thread may go on with some
+//! of them.
 
 use super::{
     core::Core,
@@ -28,12 +29,13 @@ use std::{
 };
 use tracing::span::EnteredSpan;
 
-/// After this many tasks, of which each was made ready by one before it, a thread looks at its queue again: an endless chain must not
-/// starve the queued tasks.
+/// After this many tasks, of which each was made ready by one before it, a thread looks at its queue again:
+/// an endless chain must not starve the queued tasks.
 const MAX_CHAIN: usize = 64;
 
 impl Node {
-    /// Runs or skips the body, and keeps the failure if there is one. Hands a task of a queue over. Returns whether this thread retires the task.
+    /// Runs or skips the body, and keeps the failure if there is one. Hands a task of a queue over. Returns
+    /// whether this thread retires the task.
     fn execute(&self, following: &mut Following, core: &Core, runner: Runner) -> bool {
         let head: &Head = self;
         head.marks.enter(|| head.runtime.inside_task(|| self.execute_here(head, core)));
@@ -55,7 +57,8 @@ impl Node {
             let _span = self.open_span(head)?;
             self.run_or_skip(head, core)
         };
-        // A thread of the program may be in another mode. Results must not depend on the thread that runs a task.
+        // A thread of the program may be in another mode. Results must not depend on the thread that runs a
+        // task.
         let outcome = keep_denormals(|| catch_unwind(AssertUnwindSafe(run)));
         match (outcome, &head.part) {
             (Ok(Ok(())), None) => {}
@@ -70,13 +73,15 @@ impl Node {
         self.work_has_failed(Cause::from_panic(payload, None), core);
     }
 
-    /// Keeps why the body of the task, or the work that it has begun, has failed. How a task of a queue ends is decided later.
+    /// Keeps why the body of the task, or the work that it has begun, has failed. How a task of a queue ends
+    /// is decided later.
     #[cold]
     fn work_has_failed(&self, cause: Cause, core: &Core) {
         if self.is_queued() { self.keep_outcome(cause) } else { self.fail_with(cause, core) }
     }
 
-    /// Opens the span of the task. A subscriber is the program's code, and may panic: then the task fails, and its body is skipped.
+    /// Opens the span of the task. A subscriber is the program's code, and may panic: then the task fails,
+    /// and its body is skipped.
     fn open_span(&self, head: &Head) -> Result<Option<EnteredSpan>, Cause> {
         catch_unwind(AssertUnwindSafe(|| head.span())).map_err(|payload| {
             let cause = Cause::from_panic(payload, None);
@@ -139,8 +144,8 @@ impl Node {
         }
     }
 
-    /// Decides how a task of a queue has ended, when all that it depends on has ended, too. It is no part of a task of several nodes: these
-    /// have no queues.
+    /// Decides how a task of a queue has ended, when all that it depends on has ended, too. It is no part of
+    /// a task of several nodes: these have no queues.
     #[cold]
     fn conclude(&self, core: &Core) {
         debug_assert!(self.part.is_none(), "a task of several nodes goes to no queue");
@@ -167,8 +172,8 @@ impl Node {
         }
     }
 
-    /// Completes the task: releases its successors and latches. Tasks that become ready are queued, except for those that may
-    /// follow on this thread. Tasks of queues that end with this one are added to `ended`.
+    /// Completes the task: releases its successors and latches. Tasks that become ready are queued, except
+    /// for those that may follow on this thread. Tasks of queues that end with this one are added to `ended`.
     fn retire_alone(
         self,
         following: &mut Following,
@@ -210,8 +215,8 @@ impl Node {
         last_reference.into_iter().for_each(LastReference::shut_down);
     }
 
-    /// Counts the task as completed for its group: calls the functions that waited for the group, and then closes the task. Returns the
-    /// latches of the task and of the group.
+    /// Counts the task as completed for its group: calls the functions that waited for the group, and then
+    /// closes the task. Returns the latches of the task and of the group.
     fn complete_in(&self, group: &Group, following: &mut Following, core: &Core) -> Option<Latches> {
         let mut released = Vec::new();
         // A group that the program has dropped prints its failures, whose messages are the program's code.
@@ -261,7 +266,8 @@ impl Node {
         }
     }
 
-    /// Ends the submission of a task with this many unfinished dependencies. Runs or queues the task if it is ready.
+    /// Ends the submission of a task with this many unfinished dependencies. Runs or queues the task if it is
+    /// ready.
     pub(super) fn finish_submission(&self, dependencies: u32, core: &Core) {
         if self.wait_for_dependencies(dependencies) {
             // Most tasks do not run on a thread that submits.
@@ -310,8 +316,8 @@ impl TaskRuntime for Core {
 }
 
 impl Following {
-    /// Runs these tasks on this thread, and then tasks that they made ready and that may run here. The runtime may be gone
-    /// afterwards.
+    /// Runs these tasks on this thread, and then tasks that they made ready and that may run here. The
+    /// runtime may be gone afterwards.
     fn run_on(mut self, core: &Core, runner: Runner) {
         let mut done = 0;
         while let Some(node) = self.take() {
@@ -348,8 +354,9 @@ impl Head {
         Failure::new(id, task, cause).on(node)
     }
 
-    /// Hands the poison on to the successors that need the results of this task, and releases all successors. Calls `next` with
-    /// each task whose dependencies are all done, and with each that has begun before and ends with this one.
+    /// Hands the poison on to the successors that need the results of this task, and releases all successors.
+    /// Calls `next` with each task whose dependencies are all done, and with each that has begun before and
+    /// ends with this one.
     #[inline]
     pub(super) fn release_successors(
         &self,
@@ -386,7 +393,8 @@ fn discard<T>(payload: Box<dyn Any + Send>) -> Option<T> {
     None
 }
 
-/// Calls a function that the program has given for the end of a task or group. Returns why it failed, if it did.
+/// Calls a function that the program has given for the end of a task or group. Returns why it failed, if it
+/// did.
 #[cold]
 fn call(callback: impl FnOnce(), core: &Core) -> Option<Cause> {
     let call = || core.executor.compute().pool().install(callback);

@@ -28,8 +28,8 @@ pub(crate) struct Submission<'a> {
     pub(crate) effects: &'a [Effect],
     pub(crate) priority: i32,
     pub(crate) place: Place,
-    /// Whether the task only looks at data, as a fence does. The cancellation of its group does not cancel such a task,
-    /// and the next report does not count it if it is skipped.
+    /// Whether the task only looks at data, as a fence does. The cancellation of its group does not cancel
+    /// such a task, and the next report does not count it if it is skipped.
     pub(crate) observes: bool,
     /// Further facts for the recorder, in a recorded runtime.
     pub(crate) record: Option<&'a Arc<TaskRecord>>,
@@ -44,8 +44,8 @@ impl Submission<'_> {
         Declared { label, accesses, effects, record: *record }
     }
 
-    /// What the scheduler of conflicts must know, if the task may conflict with others: be in no order with them, and yet not
-    /// run at the same time.
+    /// What the scheduler of conflicts must know, if the task may conflict with others: be in no order with
+    /// them, and yet not run at the same time.
     #[inline]
     fn contention(&self) -> Option<Box<Contention>> {
         let contends = self.effects.iter().any(|effect| !effect.order.is_in_order());
@@ -78,8 +78,8 @@ impl Core {
     }
 }
 
-/// Links a node to its dependencies, inserts it and counts it as submitted, under the lock of the state. Returns how many of the
-/// dependencies it has to wait for.
+/// Links a node to its dependencies, inserts it and counts it as submitted, under the lock of the state.
+/// Returns how many of the dependencies it has to wait for.
 #[inline]
 pub(super) fn link(
     core: &Core,

@@ -1,13 +1,14 @@
 //! Waiting for tasks.
 //!
-//! A thread that waits for all tasks helps with host tasks that it waits for. A thread that waits for one task runs that task
-//! or none: a task that it does not wait for must not delay it. In a seeded runtime, where waiting threads run all tasks,
-//! they run whatever the seed says. A thread that finds nothing to do spins, yields and parks
-//! (see [`patience`](crate::events::patience)), and looks around now and then (see [`Watchdog`](crate::observe::Watchdog)).
+//! A thread that waits for all tasks helps with host tasks that it waits for. A thread that waits for one
+//! task runs that task or none: a task that it does not wait for must not delay it. In a seeded runtime,
+//! where waiting threads run all tasks, they run whatever the seed says. A thread that finds nothing to do
+//! spins, yields and parks (see [`patience`](crate::events::patience)), and looks around now and then (see
+//! [`Watchdog`](crate::observe::Watchdog)).
 //!
 //! Waiting inside a task of the same runtime is an error, because the task would wait for itself: see
-//! [`current_task`](super::current_task). The check comes first in every function that may wait, also if there is nothing to
-//! wait for, so that the error does not depend on the schedule.
+//! [`current_task`](super::current_task). The check comes first in every function that may wait, also if
+//! there is nothing to wait for, so that the error does not depend on the schedule.
 
 use super::{
     core::{Core, State},
@@ -26,14 +27,15 @@ use std::{
 };
 
 impl Core {
-    /// Waits for a latch, in a span for the function `call`. Meanwhile runs host tasks that the latch waits for and that no
-    /// thread has claimed.
+    /// Waits for a latch, in a span for the function `call`. Meanwhile runs host tasks that the latch waits
+    /// for and that no thread has claimed.
     pub(crate) fn wait_for(&self, latch: &Latch, call: &'static str) {
         let _span = wait_span(call);
         self.wait_without_span(latch);
     }
 
-    /// Waits for a latch as [`wait_for`](Self::wait_for) does, but never calls a subscriber of spans, which may panic.
+    /// Waits for a latch as [`wait_for`](Self::wait_for) does, but never calls a subscriber of spans, which
+    /// may panic.
     pub(crate) fn wait_without_span(&self, latch: &Latch) {
         let mut helps = true;
         self.post_before_waiting();
@@ -48,7 +50,8 @@ impl Core {
         );
     }
 
-    /// Waits until no task of this group is in flight. Meanwhile runs its host tasks that no thread has claimed.
+    /// Waits until no task of this group is in flight. Meanwhile runs its host tasks that no thread has
+    /// claimed.
     pub(crate) fn wait_for_group(&self, group: &Group, latch: &Latch, call: &'static str) {
         let _span = wait_span(call);
         let mut helps = true;
@@ -64,7 +67,8 @@ impl Core {
         );
     }
 
-    /// Waits for an event that a task with these pieces sets. The calling thread runs the pieces that can start, and no other task.
+    /// Waits for an event that a task with these pieces sets. The calling thread runs the pieces that can
+    /// start, and no other task.
     pub(crate) fn wait_for_task(&self, pieces: &[Node], event: &Event, call: &'static str) {
         let _span = wait_span(call);
         self.post_before_waiting();
@@ -92,8 +96,8 @@ impl Core {
         if self.meets_devices.load(Relaxed) { Patience::for_devices() } else { Patience::new() }
     }
 
-    /// With several nodes: says to the neighbours what was submitted so far, so that nodes that run different programs do not wait
-    /// for each other for ever.
+    /// With several nodes: says to the neighbours what was submitted so far, so that nodes that run different
+    /// programs do not wait for each other for ever.
     fn post_before_waiting(&self) {
         self.cluster().into_iter().for_each(|cluster| cluster.post());
     }

@@ -10,7 +10,8 @@
 //! | [Several nodes](nodes) | How does the same program run on several nodes? What must it do the same on all of them? |
 //! | [From a laptop to a cluster](cluster) | How is it started with `mpirun` or SLURM? Why is it slow? What do the errors mean? |
 //!
-//! Programs that work with whole arrays, as those with NumPy, CuPy or CUDA.jl do, use the crate `anabranch-array`, which has a guide of its own.
+//! Programs that work with whole arrays, as those with NumPy, CuPy or CUDA.jl do, use the crate
+//! `anabranch-array`, which has a guide of its own.
 //!
 //! Whole programs are in the `examples` folder: `cargo run --release -p anabranch --example heat`.
 //!

@@ -1,7 +1,7 @@
 //! Failures that no synchronisation has reported yet.
 //!
-//! A report lists the oldest failures, in the order of submission, and counts the rest. Reading an empty list costs one load.
-//! Failures that the program can no longer ask for are printed.
+//! A report lists the oldest failures, in the order of submission, and counts the rest. Reading an empty list
+//! costs one load. Failures that the program can no longer ask for are printed.
 
 use crate::{
     error::{Error, Failure, Failures},
@@ -86,7 +86,8 @@ impl UnreportedFailures {
         if self.any.load(Acquire) { self.report_all() } else { Ok(()) }
     }
 
-    /// Prints the failures that the program was not given: `what` is dropped, so no call can report them any more.
+    /// Prints the failures that the program was not given: `what` is dropped, so no call can report them any
+    /// more.
     pub(crate) fn print(&self, what: fmt::Arguments<'_>) {
         if !self.any.load(Acquire) {
             return;

@@ -1,8 +1,10 @@
-//! Warnings, through [`tracing`]: about tasks that run for long, standstills, and programs that wait too often.
+//! Warnings, through [`tracing`]: about tasks that run for long, standstills, and programs that wait too
+//! often.
 //!
-//! Threads that are blocked (in `wait`, in a fence, at the limit of tasks in flight) look for reasons to warn now and then.
-//! There is no thread of its own for this, so a runtime that is at work or idle is not disturbed. A subscriber of [`tracing`]
-//! is the program's code and may use the runtime, so every warning is given after all locks are released.
+//! Threads that are blocked (in `wait`, in a fence, at the limit of tasks in flight) look for reasons to warn
+//! now and then. There is no thread of its own for this, so a runtime that is at work or idle is not
+//! disturbed. A subscriber of [`tracing`] is the program's code and may use the runtime, so every warning is
+//! given after all locks are released.
 
 use crate::label::TaskLabel;
 use anabranch_graph::TaskId;
@@ -73,8 +75,9 @@ impl Watchdog {
         (self.patience / 2).clamp(Duration::from_millis(1), Duration::from_secs(1))
     }
 
-    /// Looks for tasks that run for long and for a standstill, and warns of them. `completed` tasks have ended so far,
-    /// `conflicting` tasks wait because of a conflict, and `live` are the tasks that are not done.
+    /// Looks for tasks that run for long and for a standstill, and warns of them. `completed` tasks have
+    /// ended so far, `conflicting` tasks wait because of a conflict, and `live` are the tasks that are not
+    /// done.
     ///
     /// The caller holds no lock.
     pub(crate) fn look<'a>(

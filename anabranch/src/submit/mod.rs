@@ -10,7 +10,8 @@
 //! | [`sequence`] | tasks that are recorded once and replayed |
 //!
 //! A task keeps its types as far as [`launch::declaration`]. From there on it is a
-//! [`Submission`](crate::execute::Submission) with plain accesses and effects, and a node with an erased body.
+//! [`Submission`](crate::execute::Submission) with plain accesses and effects, and a node with an erased
+//! body.
 
 pub(crate) mod access;
 pub(crate) mod capture;

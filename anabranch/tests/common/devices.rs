@@ -27,8 +27,8 @@ impl Places {
         Self(vec![None])
     }
 
-    /// Of the first of four kinds all nodes have a device. Of the others a node takes other places than its neighbours: one or two devices, perhaps
-    /// in turns with the host.
+    /// Of the first of four kinds all nodes have a device. Of the others a node takes other places than its
+    /// neighbours: one or two devices, perhaps in turns with the host.
     pub fn of(node: u16, kind: usize) -> Self {
         let new = |number: u64| Some(device(&slow(10 * u64::from(node) + number)));
         Self(match (kind % 4, (kind + usize::from(node)) % 4) {
@@ -45,7 +45,8 @@ impl Places {
     }
 }
 
-/// Runs a program on the host and on a device of one node, and on devices of several nodes, and compares the results of all.
+/// Runs a program on the host and on a device of one node, and on devices of several nodes, and compares the
+/// results of all.
 pub fn same_on_devices<R: PartialEq + Debug + Send + 'static>(
     program: impl Fn(Runtime, &Places) -> Result<R, Error> + Send + Sync + 'static,
 ) {

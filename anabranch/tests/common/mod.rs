@@ -29,8 +29,8 @@ pub fn runtimes() -> impl Iterator<Item = Runtime> {
     THREADS.into_iter().map(runtime).chain((0..5).map(seeded))
 }
 
-/// Runs a program on one runtime, and on these numbers of nodes with these numbers of threads each and with delays, and
-/// compares the results of all.
+/// Runs a program on one runtime, and on these numbers of nodes with these numbers of threads each and with
+/// delays, and compares the results of all.
 pub fn same_on<R: PartialEq + Debug + Send + 'static>(
     nodes: &'static [u16],
     threads: &'static [usize],

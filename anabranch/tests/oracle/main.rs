@@ -1,10 +1,12 @@
-//! The oracle: results are those of serial execution, and failures follow the data. The runtime runs random programs on 1 to 8
-//! threads and in orders drawn from seeds; a plain model runs the same programs. The observations of every step must agree, bit
-//! for bit. So they do on several nodes, in this process and under `mpirun`.
+//! The oracle: results are those of serial execution, and failures follow the data. The runtime runs random
+//! programs on 1 to 8 threads and in orders drawn from seeds; a plain model runs the same programs. The
+//! observations of every step must agree, bit for bit. So they do on several nodes, in this process and under
+//! `mpirun`.
 //!
-//! Each seed always makes the same program. `PROPTEST_CASES=n` runs `n` programs. `ANABRANCH_SEED=n` begins with seed `n`, and
-//! runs only that program unless `PROPTEST_CASES` is set, too. Each test prints how many programs of which seeds it has run. A
-//! program that hangs ends the process with its seed; `ANABRANCH_TEST_SECONDS` says how long one may take.
+//! Each seed always makes the same program. `PROPTEST_CASES=n` runs `n` programs. `ANABRANCH_SEED=n` begins
+//! with seed `n`, and runs only that program unless `PROPTEST_CASES` is set, too. Each test prints how many
+//! programs of which seeds it has run. A program that hangs ends the process with its seed;
+//! `ANABRANCH_TEST_SECONDS` says how long one may take.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -67,7 +69,8 @@ fn observe(program: &Program, rt: Arc<Runtime>, group: Option<&TaskGroup>) -> Re
     run.unwrap_or_else(|payload| Err(message(&*payload)))
 }
 
-/// Runs the program and compares what the runtime did with the model. The error describes the first difference.
+/// Runs the program and compares what the runtime did with the model. The error describes the first
+/// difference.
 fn check(program: &Program, rt: Arc<Runtime>, group: Option<&TaskGroup>) -> Result<(), String> {
     let node = rt.node();
     let seen = observe(program, rt, group)?;
@@ -138,8 +141,8 @@ fn seeds(usual: u64) -> std::ops::Range<u64> {
     first..first + count
 }
 
-/// A runtime with this number of threads for each setup. Many programs use it: the state that one leaves behind must not affect
-/// the next.
+/// A runtime with this number of threads for each setup. Many programs use it: the state that one leaves
+/// behind must not affect the next.
 fn runtimes(threads: usize) -> Vec<(Setup, Arc<Runtime>)> {
     let runtime = |setup: Setup| (setup, Arc::new(setup.builder(threads).build().unwrap()));
     (0..SETUPS).map(Setup::number).map(runtime).collect()
@@ -171,7 +174,8 @@ fn in_orders_drawn_from_seeds() {
     print_count("in seeded orders", 2 * (seeds.end - seeds.start), &seeds, begin);
 }
 
-/// Each program runs on one of the numbers of threads, with one of the setups; a single one runs on all numbers of threads.
+/// Each program runs on one of the numbers of threads, with one of the setups; a single one runs on all
+/// numbers of threads.
 #[test]
 fn on_threads() {
     const TEST: &str = "on_threads";
@@ -225,7 +229,8 @@ fn on_devices() {
     assert!(programs < 20 || 2 * launches > programs && copies > programs, "the devices had little to do");
 }
 
-/// Each program has 1 to 3 devices of its own, which refuse memory, fail batches and are lost, and a runtime of its own.
+/// Each program has 1 to 3 devices of its own, which refuse memory, fail batches and are lost, and a runtime
+/// of its own.
 #[test]
 fn on_devices_that_fail() {
     const TEST: &str = "on_devices_that_fail";

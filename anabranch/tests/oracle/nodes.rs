@@ -1,5 +1,5 @@
-//! Programs on several nodes: in this process, with messages that are late and overtake each other, and as processes that `mpirun`
-//! has started. Each node compares what it observes with the model.
+//! Programs on several nodes: in this process, with messages that are late and overtake each other, and as
+//! processes that `mpirun` has started. Each node compares what it observes with the model.
 
 use crate::{
     bytes, check,
@@ -26,14 +26,17 @@ use testing::{
 const PROGRAMS: u64 = 300;
 /// The number of programs with failing tasks.
 const FAILING: u64 = 100;
-/// One program runs under `mpirun`, for each number of processes, for this many programs of an ordinary run elsewhere.
+/// One program runs under `mpirun`, for each number of processes, for this many programs of an ordinary run
+/// elsewhere.
 const SHARE_OF_MPI: u64 = 15;
 /// The number of processes, set for the processes that `mpirun` starts.
 const TASK: &str = "ANABRANCH_MPI_TASK";
-/// Where each of them leaves what it has seen of programs with failures and cancellations. Without it, their programs have none.
+/// Where each of them leaves what it has seen of programs with failures and cancellations. Without it, their
+/// programs have none.
 const FOLDER: &str = "ANABRANCH_MPI_FOLDER";
 
-/// The program of these bytes on nodes. Without the steps that the runtime refuses, unless its tasks may fail.
+/// The program of these bytes on nodes. Without the steps that the runtime refuses, unless its tasks may
+/// fail.
 pub fn program(bytes: &[u8], setup: Setup) -> Program {
     let mut program = Program::from_bytes(bytes, setup);
     if !setup.nodes.is_some_and(|nodes| nodes.fails) {
@@ -76,8 +79,9 @@ fn check_failing(bytes: &[u8], setup: Setup) -> Result<(), String> {
     compare(&program, &all.into_inner().into_values().collect::<Vec<_>>())
 }
 
-/// Checks what all nodes have seen of a program in which tasks fail, are refused or are cancelled: see [`OnNodes`]. What concerns
-/// all nodes must be the same on all of them, and a task that fails must fail on one of them.
+/// Checks what all nodes have seen of a program in which tasks fail, are refused or are cancelled: see
+/// [`OnNodes`]. What concerns all nodes must be the same on all of them, and a task that fails must fail on
+/// one of them.
 fn compare(program: &Program, all: &[Vec<Observed>]) -> Result<(), String> {
     let models: Vec<_> = (0..).zip(all).map(|(node, _)| OnNodes::new(program, all, node)).collect();
     for (i, step) in program.steps.iter().enumerate() {
@@ -135,7 +139,8 @@ fn run_all(
         let setup = setup(seed);
         let fails = |bytes: &[u8]| {
             watch.program(seed);
-            // The model panics if it finds a contradiction in what the nodes have seen. The message is on standard error.
+            // The model panics if it finds a contradiction in what the nodes have seen. The message is on
+            // standard error.
             let checked = catch_unwind(|| check(bytes, setup));
             checked.unwrap_or_else(|_| Err("a panic, of the model or of the runtime".into())).err()
         };
@@ -170,8 +175,8 @@ fn failures_are_the_same_on_all_local_nodes() {
     );
 }
 
-/// Groups and tasks are cancelled on one node, on some or on all, before their tasks begin or meanwhile. In a third of the programs,
-/// tasks fail, too.
+/// Groups and tasks are cancelled on one node, on some or on all, before their tasks begin or meanwhile. In a
+/// third of the programs, tasks fail, too.
 #[test]
 fn cancellations_go_with_the_data_on_local_nodes() {
     let setup = |seed: u64| {
@@ -280,7 +285,8 @@ fn under_mpirun() {
 
 const TROUBLED: &str = "failures_and_cancellations_under_mpirun";
 
-/// The processes leave what they have seen, and this one compares it with the model, which needs what all have seen.
+/// The processes leave what they have seen, and this one compares it with the model, which needs what all
+/// have seen.
 #[test]
 fn failures_and_cancellations_under_mpirun() {
     let _deadline = deadline();

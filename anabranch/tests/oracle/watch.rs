@@ -16,8 +16,8 @@ pub fn replay(test: &str, seed: u64) -> String {
 pub struct Watch(Arc<Mutex<(u64, Instant)>>);
 
 impl Watch {
-    /// Watches the programs of a test. Each may take as long as a whole test of the other crates: some milliseconds are usual, and
-    /// a second under the sanitizers on a busy machine.
+    /// Watches the programs of a test. Each may take as long as a whole test of the other crates: some
+    /// milliseconds are usual, and a second under the sanitizers on a busy machine.
     pub fn begin(test: &'static str) -> Self {
         let limit = testing::limit();
         let current = Arc::new(Mutex::new((0, Instant::now())));

@@ -9,7 +9,8 @@ use anabranch::{
 };
 use std::{env, sync::Arc};
 
-/// The environment variable that names a device where no option does. `anabranch_gpu::from_env` reads it, too.
+/// The environment variable that names a device where no option does. `anabranch_gpu::from_env` reads it,
+/// too.
 const VARIABLE: &str = "ANABRANCH_DEVICE";
 
 /// Where a run computes.
@@ -34,7 +35,8 @@ pub(crate) fn choose(option: Option<&str>) -> Result<Chosen, Error> {
 /// Opens a device on each node, and [agrees](agree) on the place of all.
 ///
 /// # Errors
-/// On all nodes [`Error::Runtime`], with the error of the first node that cannot open its device, or [`Error::Device`].
+/// On all nodes [`Error::Runtime`], with the error of the first node that cannot open its device, or
+/// [`Error::Device`].
 pub(crate) fn choose_on_nodes(
     rt: &Runtime,
     option: Option<&str>,
@@ -43,8 +45,9 @@ pub(crate) fn choose_on_nodes(
     agree(rt, own, option)
 }
 
-/// Makes one choice of those of all nodes: all compute on devices, or all on the host, if those without a device leave them no other choice and
-/// those with one allow it. Also returns what the devices of all nodes have at least, under the name of the one here.
+/// Makes one choice of those of all nodes: all compute on devices, or all on the host, if those without a
+/// device leave them no other choice and those with one allow it. Also returns what the devices of all nodes
+/// have at least, under the name of the one here.
 fn agree(rt: &Runtime, own: Chosen, option: Option<&str>) -> Result<(Chosen, Option<DeviceInfo>), Error> {
     let info = own.device.as_ref().map(|device| device.info());
     let (largest_buffer, memory) = info.map_or((0, None), |info| (info.largest_buffer, info.memory));

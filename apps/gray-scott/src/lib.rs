@@ -3,7 +3,8 @@
 //! [`main`] runs the program with a command line. From the top down:
 //!
 //! - [`commands`]: the subcommands, each with its options;
-//! - [`run`](mod@run): a run of the simulation, as tasks of the runtime; [`start`]: the state that it starts from;
+//! - [`run`](mod@run): a run of the simulation, as tasks of the runtime; [`start`]: the state that it starts
+//!   from;
 //!   [`not_finite`]: a value that ends it;
 //! - [`files`]: the contents of an output file and of a checkpoint;
 //! - [`report`]: progress, statistics, and how numbers and commands are printed;

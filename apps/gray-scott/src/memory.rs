@@ -17,8 +17,8 @@ fn parse_peak_rss(status: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// The memory that this process can still get: what the system has available, with its swap space, but no more
-/// than the limit of the process's control group. `None` where the system does not report it.
+/// The memory that this process can still get: what the system has available, with its swap space, but no
+/// more than the limit of the process's control group. `None` where the system does not report it.
 pub fn available_bytes() -> Option<u64> {
     let available = parse_available(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();

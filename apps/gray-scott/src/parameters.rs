@@ -106,8 +106,8 @@ impl Parameters {
 
     /// The longest time step for which the state without V (U = 1, V = 0) is stable.
     ///
-    /// An explicit step multiplies a wave in U by 1 - dt (s Du + F), and a wave in V by 1 - dt (s Dv + F + k),
-    /// where s is from 0 (the longest waves) to 4 (the shortest). These factors must stay above -1.
+    /// An explicit step multiplies a wave in U by 1 - dt (s Du + F), and a wave in V by 1 - dt (s Dv + F +
+    /// k), where s is from 0 (the longest waves) to 4 (the shortest). These factors must stay above -1.
     pub fn longest_stable_dt(&self) -> f64 {
         let [feed, kill, du, dv] = [self.feed, self.kill, self.du, self.dv].map(f64::from);
         2.0 / (4.0 * du + feed).max(4.0 * dv + feed + kill)

@@ -65,7 +65,8 @@ fn a_node_sends_one_message_for_each_border_and_field() {
         assert_eq!(*boxes, 1, "{task} sends {field} from {from} to {to}");
         messages += 1;
     }
-    // Three borders between four nodes, both ways, two fields. Node 0 has V of its neighbour already after it has stored a frame.
+    // Three borders between four nodes, both ways, two fields. Node 0 has V of its neighbour already after it
+    // has stored a frame.
     assert!(later.len() >= 4);
     assert_eq!(messages, 12 * later.len() - 1, "{borders:#?}");
 }

@@ -17,8 +17,8 @@ fn error(text: &str) -> &str {
     text.lines().find(|line| line.starts_with("error: ")).unwrap()
 }
 
-/// A name that a file can have, and its checkpoint cannot: the name of the file that becomes the checkpoint is more than
-/// 255 bytes long.
+/// A name that a file can have, and its checkpoint cannot: the name of the file that becomes the checkpoint
+/// is more than 255 bytes long.
 #[cfg(unix)]
 fn long_name() -> String {
     format!("{}.h5", "x".repeat(231))

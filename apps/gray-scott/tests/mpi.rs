@@ -9,8 +9,8 @@ use testing::{
     mpi::{MPICH, Mpi, OPEN_MPI, text},
 };
 
-/// Runs the program on several nodes in `folder`. Returns whether it has succeeded, and what it has printed; `None` if this MPI
-/// is not installed.
+/// Runs the program on several nodes in `folder`. Returns whether it has succeeded, and what it has printed;
+/// `None` if this MPI is not installed.
 fn run(mpi: &Mpi, nodes: u16, folder: &Path, args: &str) -> Option<(bool, String)> {
     run_with(mpi, nodes, folder, args, ("ANABRANCH_NUM_THREADS", "2"))
 }

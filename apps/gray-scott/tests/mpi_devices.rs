@@ -1,4 +1,5 @@
-//! `mpirun gray-scott simulate --device`: the file of one process on the same device, and errors that all nodes have.
+//! `mpirun gray-scott simulate --device`: the file of one process on the same device, and errors that all
+//! nodes have.
 #![cfg(all(target_os = "linux", feature = "gpu"))]
 
 mod common;
@@ -14,7 +15,8 @@ use gray_scott::files::checkpoint;
 use std::{fs, path::Path};
 use testing::{deadline, mpi::text};
 
-/// Runs the program on nodes in `folder` to its end: its exit status, and what it has printed. `None` if there is no MPI.
+/// Runs the program on nodes in `folder` to its end: its exit status, and what it has printed. `None` if
+/// there is no MPI.
 fn run(nodes: u16, folder: &Path, args: &str) -> Option<(i32, String)> {
     let output = start(nodes, folder, args)?.wait();
     Some((output.status.code().unwrap_or(-1), text(&output)))

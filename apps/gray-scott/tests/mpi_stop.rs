@@ -1,4 +1,5 @@
-//! Runs on several nodes that are stopped or killed: what counts is complete, and they go on with another number of nodes.
+//! Runs on several nodes that are stopped or killed: what counts is complete, and they go on with another
+//! number of nodes.
 
 #![cfg(target_os = "linux")]
 

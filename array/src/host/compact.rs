@@ -3,7 +3,8 @@
 use super::fold::PART;
 use anabranch::par::prelude::*;
 
-/// Puts `element(at)` for each `at` where the mask is not 0 at the beginning of `to`, in order, and zeros behind. Returns how many these are.
+/// Puts `element(at)` for each `at` where the mask is not 0 at the beginning of `to`, in order, and zeros
+/// behind. Returns how many these are.
 pub(crate) fn compact<T: Copy + Default + Send + Sync>(
     mask: &[u32],
     to: &mut [T],

@@ -10,7 +10,8 @@ use std::{any::TypeId, ops::Range};
 
 /// A thread folds about this many elements at a time. Longer lines are cut into parts.
 pub(crate) const PART: usize = 1 << 15;
-/// The number of running results of one line. They are combined at the end, so that the compiler makes vector instructions.
+/// The number of running results of one line. They are combined at the end, so that the compiler makes vector
+/// instructions.
 const LANES: usize = 16;
 
 /// Whether the order of the values does not matter, except for rounding.
@@ -61,8 +62,8 @@ pub(crate) fn positions(lines: Lines) -> usize {
     (PART / lines.inner.max(1)).clamp(1, lines.len.max(1))
 }
 
-/// The number of elements that a chunk of partial results has, each of which is the fold of `depth` elements: whole rows of `inner` results
-/// if they are short.
+/// The number of elements that a chunk of partial results has, each of which is the fold of `depth` elements:
+/// whole rows of `inner` results if they are short.
 fn chunk_of_results(depth: usize, inner: usize) -> usize {
     let results = (PART / depth.max(1)).max(1);
     if inner < results { results / inner.max(1) * inner.max(1) } else { results }
@@ -107,7 +108,8 @@ pub(crate) fn parts<T: Element, O: Operator<T>>(
     });
 }
 
-/// Calls `f` for each part of each line, on all threads, with the rows of the part, and the results of the columns from some column on.
+/// Calls `f` for each part of each line, on all threads, with the rows of the part, and the results of the
+/// columns from some column on.
 pub(crate) fn of_parts<R: Send>(
     results: &mut [R],
     lines: Lines,

@@ -4,8 +4,8 @@ use super::fold;
 use crate::{numeric::Numeric, shape::Lines};
 use anabranch::par::prelude::*;
 
-/// Which element is looked for. Of equal ones it is the first. What is not a number (NaN) is passed over, unless there is nothing else: then it
-/// is the first element.
+/// Which element is looked for. Of equal ones it is the first. What is not a number (NaN) is passed over,
+/// unless there is nothing else: then it is the first element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extreme {
     Least,

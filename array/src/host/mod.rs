@@ -1,4 +1,5 @@
-//! The algorithms on the host: functions of slices, whose loops run on all threads. Where they cut the work follows from the shapes alone.
+//! The algorithms on the host: functions of slices, whose loops run on all threads. Where they cut the work
+//! follows from the shapes alone.
 
 pub(crate) mod compact;
 pub(crate) mod fold;

@@ -1,15 +1,17 @@
-//! Permutations of axes. Rows that are neighbours in the original are written together, so that each line of the cache that is read is
-//! used as a whole.
+//! Permutations of axes. Rows that are neighbours in the original are written together, so that each line of
+//! the cache that is read is used as a whole.
 
 use crate::shape::{coordinates, strides};
 use anabranch::par::prelude::*;
 
-/// The number of rows of the result that are written together, and of their elements that are written at a time.
+/// The number of rows of the result that are written together, and of their elements that are written at a
+/// time.
 const BLOCK: usize = 32;
 /// A thread copies about this many elements at a time.
 const PART: usize = 1 << 15;
 
-/// Sets each element of `to`, whose shape is `shape`, to the element of `from` at these distances along the axes of `to`.
+/// Sets each element of `to`, whose shape is `shape`, to the element of `from` at these distances along the
+/// axes of `to`.
 pub(crate) fn permute<T: Copy + Send + Sync, const D: usize>(
     from: &[T],
     to: &mut [T],
@@ -58,7 +60,8 @@ pub(crate) fn permute<T: Copy + Send + Sync, const D: usize>(
     }
 }
 
-/// The rows of the result in groups of neighbours along the axis `near`, each with the number of its first row.
+/// The rows of the result in groups of neighbours along the axis `near`, each with the number of its first
+/// row.
 fn groups<T, const D: usize>(to: &mut [T], shape: [usize; D], near: usize) -> Vec<(usize, Vec<&mut [T]>)> {
     let row = shape[D - 1];
     let distance = strides(shape)[near] / row;

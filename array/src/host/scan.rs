@@ -1,5 +1,5 @@
-//! Scans of lines of elements. Each part of a line is folded, then the parts before each one, and then each part is scanned from there
-//! (G. E. Blelloch, *Prefix sums and their applications*, CMU-CS-90-190, 1990).
+//! Scans of lines of elements. Each part of a line is folded, then the parts before each one, and then each
+//! part is scanned from there (G. E. Blelloch, *Prefix sums and their applications*, CMU-CS-90-190, 1990).
 
 use super::fold;
 use crate::shape::Lines;

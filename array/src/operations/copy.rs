@@ -26,7 +26,8 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         self.copy_to(self.arrays())
     }
 
-    /// Another array with the same elements, in the place of `arrays`: from the host to a device, back, or from one device to another.
+    /// Another array with the same elements, in the place of `arrays`: from the host to a device, back, or
+    /// from one device to another.
     ///
     /// ```
     /// use anabranch::{
@@ -54,7 +55,8 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         Ok(result)
     }
 
-    /// Replaces all elements by those of another array, which may be in another place. The copy runs in the place of this array.
+    /// Replaces all elements by those of another array, which may be in another place. The copy runs in the
+    /// place of this array.
     ///
     /// # Errors
     /// [`ArrayError::Shapes`] if the shapes differ. [`ArrayError::Runtime`].
@@ -71,7 +73,8 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         Ok(())
     }
 
-    /// Replaces all elements by those of a slice, in row-major order. The slice is copied before the call returns.
+    /// Replaces all elements by those of a slice, in row-major order. The slice is copied before the call
+    /// returns.
     ///
     /// # Errors
     /// [`ArrayError::Length`] if there are more or fewer. [`ArrayError::Runtime`].
@@ -89,7 +92,8 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         Ok(())
     }
 
-    /// Copies the elements to the device of the array now, instead of before the first operation that needs them.
+    /// Copies the elements to the device of the array now, instead of before the first operation that needs
+    /// them.
     ///
     /// # Errors
     /// [`ArrayError::Runtime`].

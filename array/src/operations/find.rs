@@ -24,8 +24,9 @@ pub type Found<T, const D: usize> = Option<([usize; D], T)>;
 const NONE: u32 = u32::MAX;
 
 impl<T: Numeric, const D: usize> Array<T, D> {
-    /// The coordinates of the first element, in row-major order, that meets a recorded condition. The condition is computed for all
-    /// elements. The search runs where the array is: see the [guide](crate::guide).
+    /// The coordinates of the first element, in row-major order, that meets a recorded condition. The
+    /// condition is computed for all elements. The search runs where the array is: see the
+    /// [guide](crate::guide).
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -63,9 +64,9 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         Ok(Pending::new(self.group().fence(&found)?, move |found| coordinates(found[0])))
     }
 
-    /// The numbers of all elements, in row-major order, that meet a recorded condition. They are known when the search is done, so the
-    /// result is one to wait for. For the elements themselves see [`select`](Self::select). It runs where the array is: see
-    /// the [guide](crate::guide).
+    /// The numbers of all elements, in row-major order, that meet a recorded condition. They are known when
+    /// the search is done, so the result is one to wait for. For the elements themselves see
+    /// [`select`](Self::select). It runs where the array is: see the [guide](crate::guide).
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -99,9 +100,9 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         shape::coordinates(self.shape(), number as usize)
     }
 
-    /// The coordinates of the least element, and the element: of equal ones the first, in row-major order; `None` if there are none. What is not a
-    /// number (NaN) is passed over, unless there is nothing else. It runs where the array is: see the
-    /// [guide](crate::guide).
+    /// The coordinates of the least element, and the element: of equal ones the first, in row-major order;
+    /// `None` if there are none. What is not a number (NaN) is passed over, unless there is nothing else. It
+    /// runs where the array is: see the [guide](crate::guide).
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -127,8 +128,9 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         self.find_extreme(Extreme::Greatest)
     }
 
-    /// The positions of the least elements along an axis, which has the length 1 in the result. See [`find_min`](Self::find_min) for which these
-    /// are. Along an axis without elements it is 0. The host computes it.
+    /// The positions of the least elements along an axis, which has the length 1 in the result. See
+    /// [`find_min`](Self::find_min) for which these are. Along an axis without elements it is 0. The host
+    /// computes it.
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);

@@ -36,7 +36,8 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         Ok(result)
     }
 
-    /// Where a recorded condition holds: 1 there, and 0 elsewhere. This is the mask of a [selection](Self::select).
+    /// Where a recorded condition holds: 1 there, and 0 elsewhere. This is the mask of a
+    /// [selection](Self::select).
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -57,9 +58,10 @@ impl<T: Numeric, const D: usize> Array<T, D> {
 
     /// The results of a recorded closure for each pair of elements.
     ///
-    /// An axis on which one array has the length 1 is *broadcast*: its only element stands for all that the other array has. A row of the shape
-    /// `[1, n]` goes with a matrix of the shape `[m, n]`, a column of the shape `[m, 1]`, too, and so does a single number in the shape `[1, 1]`.
-    /// [`reshape`](Self::reshape) gives an array another shape without a copy. Both arrays are in one place.
+    /// An axis on which one array has the length 1 is *broadcast*: its only element stands for all that the
+    /// other array has. A row of the shape `[1, n]` goes with a matrix of the shape `[m, n]`, a column of the
+    /// shape `[m, 1]`, too, and so does a single number in the shape `[1, 1]`. [`reshape`](Self::reshape)
+    /// gives an array another shape without a copy. Both arrays are in one place.
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);

@@ -11,8 +11,8 @@ use crate::{
 use anabranch::prelude::all;
 
 impl<T: Numeric, const D: usize> Array<T, D> {
-    /// The array with its axes in another order: axis `k` of the result is axis `axes[k]` of this array. It runs
-    /// where the array is: see the [guide](crate::guide).
+    /// The array with its axes in another order: axis `k` of the result is axis `axes[k]` of this array. It
+    /// runs where the array is: see the [guide](crate::guide).
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);

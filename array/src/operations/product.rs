@@ -13,11 +13,11 @@ use anabranch::{par::prelude::*, prelude::all};
 const ROWS: usize = 64;
 
 impl<T: Numeric> Array<T, 2> {
-    /// The product of two matrices: `[m, k]` by `[k, n]` gives `[m, n]`. Integers wrap around. Both arrays are in one place, and
-    /// so is the product: see the [guide](crate::guide).
+    /// The product of two matrices: `[m, k]` by `[k, n]` gives `[m, n]`. Integers wrap around. Both arrays
+    /// are in one place, and so is the product: see the [guide](crate::guide).
     ///
-    /// The bits of floating-point numbers are the same on any number of threads. They may differ between processors, of which some round
-    /// `a * b + c` once.
+    /// The bits of floating-point numbers are the same on any number of threads. They may differ between
+    /// processors, of which some round `a * b + c` once.
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -28,8 +28,8 @@ impl<T: Numeric> Array<T, 2> {
     /// ```
     ///
     /// # Errors
-    /// [`ArrayError::Shapes`] if the first matrix has another number of columns than the other one has rows, [`ArrayError::Places`],
-    /// [`ArrayError::Runtime`].
+    /// [`ArrayError::Shapes`] if the first matrix has another number of columns than the other one has rows,
+    /// [`ArrayError::Places`], [`ArrayError::Runtime`].
     #[track_caller]
     pub fn matmul(&self, other: &Self) -> Result<Self, ArrayError> {
         let call = Call::here("matmul");

@@ -12,11 +12,13 @@ use crate::{
 use anabranch::{Operator, prelude::all, recorded::Value};
 
 impl<T: Numeric, const D: usize> Array<T, D> {
-    /// Combines all elements by an operator: [`sum`](anabranch::sum), [`product`](anabranch::product), [`min`](anabranch::min()),
-    /// [`max`](anabranch::max()) or one [of your own](anabranch::operator). The reduction of no elements is the identity.
+    /// Combines all elements by an operator: [`sum`](anabranch::sum), [`product`](anabranch::product),
+    /// [`min`](anabranch::min()), [`max`](anabranch::max()) or one [of your own](anabranch::operator). The
+    /// reduction of no elements is the identity.
     ///
-    /// The tree in which they are combined depends on the shape, and on whether a device runs it. An operator of your own gets the elements
-    /// in their order, on the host. The others run where the array is: see the [guide](crate::guide).
+    /// The tree in which they are combined depends on the shape, and on whether a device runs it. An operator
+    /// of your own gets the elements in their order, on the host. The others run where the array is: see the
+    /// [guide](crate::guide).
     ///
     /// ```
     /// use anabranch::{max, operator, sum};
@@ -59,7 +61,8 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         self.map(f)?.reduce(operator)
     }
 
-    /// Combines the elements along an axis, which has the length 1 in the result: so [`zip`](Self::zip) can broadcast it over the array.
+    /// Combines the elements along an axis, which has the length 1 in the result: so [`zip`](Self::zip) can
+    /// broadcast it over the array.
     ///
     /// ```
     /// use anabranch::sum;
@@ -85,7 +88,8 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         Ok(result)
     }
 
-    /// Combines the results of a recorded closure along an axis: see [`map`](Self::map) and [`reduce_axis`](Self::reduce_axis).
+    /// Combines the results of a recorded closure along an axis: see [`map`](Self::map) and
+    /// [`reduce_axis`](Self::reduce_axis).
     ///
     /// # Errors
     /// See [`map`](Self::map) and [`reduce_axis`](Self::reduce_axis).

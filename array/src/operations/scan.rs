@@ -12,10 +12,11 @@ use crate::{
 use anabranch::{Operator, prelude::all};
 
 impl<T: Numeric, const D: usize> Array<T, D> {
-    /// The running results of an operator: each element of the result combines all elements up to the same place, in row-major order.
+    /// The running results of an operator: each element of the result combines all elements up to the same
+    /// place, in row-major order.
     ///
-    /// The tree in which they are combined depends on the shape, and on whether a device runs it. An operator of your own runs on the host,
-    /// the others where the array is: see the [guide](crate::guide).
+    /// The tree in which they are combined depends on the shape, and on whether a device runs it. An operator
+    /// of your own runs on the host, the others where the array is: see the [guide](crate::guide).
     ///
     /// ```
     /// use anabranch::sum;

@@ -15,8 +15,9 @@ use anabranch::{
 };
 
 impl<T: Numeric, const D: usize> Array<T, D> {
-    /// The elements where a mask is not 0, in row-major order. Their number is known when the selection is done, so the result is one to wait
-    /// for. It runs where the array is: see the [guide](crate::guide). Until it is dropped, the result has the memory of all elements.
+    /// The elements where a mask is not 0, in row-major order. Their number is known when the selection is
+    /// done, so the result is one to wait for. It runs where the array is: see the [guide](crate::guide).
+    /// Until it is dropped, the result has the memory of all elements.
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);

@@ -62,8 +62,9 @@ draws! {
 
 /// A floating-point number that is drawn from the normal distribution with the mean 0 and the variance 1.
 ///
-/// Two uniform numbers give two normal ones: G. E. P. Box and M. E. Muller, *A note on the generation of random normal deviates*, Annals of
-/// Mathematical Statistics 29 (1958), <https://doi.org/10.1214/aoms/1177706645>.
+/// Two uniform numbers give two normal ones: G. E. P. Box and M. E. Muller, *A note on the generation of
+/// random normal deviates*, Annals of Mathematical Statistics 29 (1958),
+/// <https://doi.org/10.1214/aoms/1177706645>.
 pub trait Normal: Draw + Float {
     /// Two numbers of two that are uniform in `0.0..1.0`.
     #[doc(hidden)]

@@ -19,12 +19,14 @@ const BLOCKS: usize = 16;
 /// The words of a block.
 const WORDS: usize = 4;
 
-/// Random arrays. Each element follows from the seed, the number of arrays that were drawn before, and the place of the element, so
-/// integers and uniform floats are the same on the host and on all devices, and on any number of threads. Normal floats are the same in one
-/// place. Their logarithms, roots and sines may differ between places in the last bits.
+/// Random arrays. Each element follows from the seed, the number of arrays that were drawn before, and the
+/// place of the element, so integers and uniform floats are the same on the host and on all devices, and on
+/// any number of threads. Normal floats are the same in one place. Their logarithms, roots and sines may
+/// differ between places in the last bits.
 ///
-/// The words are those of the counter-based generator Philox-4x32-10 (J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, [*Parallel
-/// random numbers: as easy as 1, 2, 3*](https://doi.org/10.1145/2063384.2063405), SC 2011).
+/// The words are those of the counter-based generator Philox-4x32-10 (J. K. Salmon, M. A. Moraes, R. O. Dror
+/// and D. E. Shaw, [*Parallel random numbers: as easy as 1, 2, 3*](https://doi.org/10.1145/2063384.2063405),
+/// SC 2011).
 ///
 /// ```
 /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -52,7 +54,8 @@ impl Arrays {
 }
 
 impl Random {
-    /// The next array of uniform numbers: integers from all of their type, floats from `0.0..1.0` in steps of 2⁻²⁴ (`f32`) or 2⁻⁵³ (`f64`).
+    /// The next array of uniform numbers: integers from all of their type, floats from `0.0..1.0` in steps of
+    /// 2⁻²⁴ (`f32`) or 2⁻⁵³ (`f64`).
     ///
     /// # Errors
     /// [`ArrayError::TooLarge`], [`ArrayError::Runtime`].
@@ -80,7 +83,8 @@ impl Random {
         Ok(array)
     }
 
-    /// Replaces the elements of an array by those that [`uniform`](Self::uniform) would give it. It runs where that array is.
+    /// Replaces the elements of an array by those that [`uniform`](Self::uniform) would give it. It runs
+    /// where that array is.
     ///
     /// # Errors
     /// [`ArrayError::Runtime`].
@@ -120,7 +124,8 @@ impl Random {
         Ok(())
     }
 
-    /// Replaces the elements of an array by those that [`normal`](Self::normal) would give it. It runs where that array is.
+    /// Replaces the elements of an array by those that [`normal`](Self::normal) would give it. It runs where
+    /// that array is.
     ///
     /// # Errors
     /// [`ArrayError::Runtime`].
@@ -177,7 +182,8 @@ fn of_four<'t>(which: Value<'t, u32>, values: [Value<'t, u32>; 4]) -> Value<'t, 
     which.lt(2).select(low, high)
 }
 
-/// Sets the elements from number `first` on. `of_words` gets the words of several blocks and sets the elements that are made of them.
+/// Sets the elements from number `first` on. `of_words` gets the words of several blocks and sets the
+/// elements that are made of them.
 fn draw<T: Numeric>(
     sequence: Sequence,
     elements: &mut [T],

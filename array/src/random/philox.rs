@@ -1,6 +1,7 @@
 //! Philox-4x32-10: a block of four random words for each counter, by multiplications.
 //!
-//! J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, *Parallel random numbers: as easy as 1, 2, 3*, SC 2011,
+//! J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, *Parallel random numbers: as easy as 1, 2, 3*, SC
+//! 2011,
 //! <https://doi.org/10.1145/2063384.2063405>. The constants are those of the paper.
 
 use anabranch::recorded::Value;
@@ -12,7 +13,8 @@ const FACTORS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: u32 = 10;
 
-/// Which random numbers these are: the key, and the upper half of the counter. The lower half is the number of a block.
+/// Which random numbers these are: the key, and the upper half of the counter. The lower half is the number
+/// of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sequence {
     pub(crate) seed: u64,
@@ -30,7 +32,8 @@ impl Sequence {
         array::from_fn(|at| seed[at].wrapping_add(WEYL[at].wrapping_mul(round)))
     }
 
-    /// `L` consecutive blocks, as the words that have the same place in each of them. The compiler makes vector instructions of the loops.
+    /// `L` consecutive blocks, as the words that have the same place in each of them. The compiler makes
+    /// vector instructions of the loops.
     pub(crate) fn blocks<const L: usize>(self, first: u64) -> [[u32; L]; 4] {
         let numbers: [u64; L] = array::from_fn(|block| first.wrapping_add(block as u64));
         let stream = halves(self.stream);
@@ -69,7 +72,8 @@ impl Sequence {
     }
 }
 
-/// The lower and the upper half of a product of 64 bits. Not all devices have 64-bit integers, so it is made of products of halves.
+/// The lower and the upper half of a product of 64 bits. Not all devices have 64-bit integers, so it is made
+/// of products of halves.
 fn product(word: Value<'_, u32>, factor: u32) -> (Value<'_, u32>, Value<'_, u32>) {
     let (low, high) = (word & 0xFFFF, word >> 16);
     let [factor_low, factor_high] = [factor & 0xFFFF, factor >> 16];

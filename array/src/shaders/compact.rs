@@ -1,4 +1,5 @@
-//! The elements that a mask selects, one after the other: the running sum of the mask says where each one goes.
+//! The elements that a mask selects, one after the other: the running sum of the mask says where each one
+//! goes.
 
 use super::{operator::Known, scan};
 use crate::{
@@ -9,7 +10,8 @@ use crate::{
 };
 use anabranch::{device::Wgsl, prelude::one_to_one};
 
-/// Where each selected element goes, from 1 on, and behind the last one how many there are: the running sum of a mask that has elements.
+/// Where each selected element goes, from 1 on, and behind the last one how many there are: the running sum
+/// of a mask that has elements.
 #[track_caller]
 pub(crate) fn places<const D: usize>(mask: &Array<u32, D>, call: Call) -> Result<Array<u32, D>, ArrayError> {
     let ones = mask.map(|holds| holds.differs(0).select(1, 0))?;

@@ -1,6 +1,8 @@
-//! Folds of lines. Each pass folds parts of the lines; the results are folded in the same way, until there is one for each line.
+//! Folds of lines. Each pass folds parts of the lines; the results are folded in the same way, until there is
+//! one for each line.
 //!
-//! A group folds a part of a long line whose elements lie side by side, and an invocation a part of any other. Neighbours read neighbouring elements.
+//! A group folds a part of a long line whose elements lie side by side, and an invocation a part of any
+//! other. Neighbours read neighbouring elements.
 
 use super::{GROUP, INVOCATIONS, operator::Known, parameter, wgsl};
 use crate::{array::Array, arrays::Arrays, error::ArrayError, numeric::Numeric, shape::Lines};
@@ -117,7 +119,8 @@ pub(super) fn by_groups<T: Numeric>(
     Ok(())
 }
 
-/// The text for groups. Each lane folds every `GROUP`-th element of the part, and then the lanes are folded. A short part has fewer lanes.
+/// The text for groups. Each lane folds every `GROUP`-th element of the part, and then the lanes are folded.
+/// A short part has fewer lanes.
 fn of_group<T: Numeric>(operator: Known) -> String {
     let each = |text: fn(usize) -> String| (0..AT_ONCE).map(text).collect::<String>();
     let asked = each(|at| format!("let next{at} = from_get(first + at + {}u);\n", at * GROUP));

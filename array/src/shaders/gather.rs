@@ -1,4 +1,5 @@
-//! Gathering: each element of the result is one of the array, at given distances along the axes. Broadcasting and permuting the axes are this.
+//! Gathering: each element of the result is one of the array, at given distances along the axes. Broadcasting
+//! and permuting the axes are this.
 
 use super::parameter;
 use crate::{array::Array, error::ArrayError, numeric::Numeric};

@@ -12,8 +12,8 @@ use anabranch::{
     prelude::{all, one_to_one},
 };
 
-/// The number of the element, and the element, of an array that has elements. Where nothing is a number, it is the first element.
-/// The operator is `Min` or `Max`.
+/// The number of the element, and the element, of an array that has elements. Where nothing is a number, it
+/// is the first element. The operator is `Min` or `Max`.
 #[track_caller]
 pub(crate) fn of_all<T: Numeric, const D: usize>(
     array: &Array<T, D>,

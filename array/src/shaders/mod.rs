@@ -1,8 +1,8 @@
-//! The algorithms on devices that take shaders. Where an operation does not run as a recorded kernel, a device without shaders, such as a
-//! simulated one, leaves it to the host.
+//! The algorithms on devices that take shaders. Where an operation does not run as a recorded kernel, a
+//! device without shaders, such as a simulated one, leaves it to the host.
 //!
-//! All of them see an array as its elements one after the other. Numbers that differ between calls are parameters, so that a device compiles
-//! a shader once for each type of numbers.
+//! All of them see an array as its elements one after the other. Numbers that differ between calls are
+//! parameters, so that a device compiles a shader once for each type of numbers.
 
 pub(crate) mod compact;
 pub(crate) mod fold;

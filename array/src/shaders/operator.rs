@@ -38,7 +38,8 @@ impl Known {
         has_rank && super::run_in::<T>(place)
     }
 
-    /// The function `combine` in WGSL; for the least and the greatest also the function `rank`, by which they compare.
+    /// The function `combine` in WGSL; for the least and the greatest also the function `rank`, by which they
+    /// compare.
     pub(super) fn text<T: Numeric>(self) -> String {
         let rank = match self {
             Self::Min | Self::Max => self.rank::<T>(),
@@ -55,8 +56,9 @@ impl Known {
         format!("{rank} fn combine(a: {0}, b: {0}) -> {0} {{ {body} }}", wgsl::<T>())
     }
 
-    /// The function `rank`. That of a float is an integer, made from its bits: a driver may take it that no value is NaN, and may compare
-    /// subnormal numbers as zeros. Both zeros have the same rank. NaN comes last, so every number takes its place.
+    /// The function `rank`. That of a float is an integer, made from its bits: a driver may take it that no
+    /// value is NaN, and may compare subnormal numbers as zeros. Both zeros have the same rank. NaN comes
+    /// last, so every number takes its place.
     fn rank<T: Numeric>(self) -> String {
         let number = wgsl::<T>();
         if !T::IS_FLOAT {

@@ -1,5 +1,5 @@
-//! Products of matrices. A group of invocations computes a tile of the product, and reads each element of both matrices once for all of its
-//! invocations.
+//! Products of matrices. A group of invocations computes a tile of the product, and reads each element of
+//! both matrices once for all of its invocations.
 
 use super::{parameter, wgsl};
 use crate::{array::Array, error::ArrayError, numeric::Numeric};

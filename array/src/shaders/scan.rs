@@ -1,5 +1,5 @@
-//! Scans of lines. Parts of the lines are folded, the results are scanned in the same way, and then each part is scanned from there (G. E. Blelloch,
-//! *Prefix sums and their applications*, CMU-CS-90-190, 1990).
+//! Scans of lines. Parts of the lines are folded, the results are scanned in the same way, and then each part
+//! is scanned from there (G. E. Blelloch, *Prefix sums and their applications*, CMU-CS-90-190, 1990).
 //!
 //! A group has a part of a long line whose elements lie side by side, and an invocation a part of any other.
 
@@ -66,7 +66,8 @@ fn by_groups<T: Numeric, const D: usize>(
     scan_parts(from, before.as_ref(), to, lines.outer * count, shader)
 }
 
-/// Scans the parts, each from the scanned fold of those before it on. The shader runs over as many points as there are parts.
+/// Scans the parts, each from the scanned fold of those before it on. The shader runs over as many points as
+/// there are parts.
 #[track_caller]
 fn scan_parts<T: Numeric, const D: usize>(
     from: &Array<T, D>,
@@ -89,8 +90,9 @@ fn scan_parts<T: Numeric, const D: usize>(
     Ok(())
 }
 
-/// The text for groups. Neighbouring invocations read and write neighbouring elements; in between, each one scans elements that lie side by side in the
-/// memory of the group. There each 33rd place is empty, so that the invocations find theirs in different banks.
+/// The text for groups. Neighbouring invocations read and write neighbouring elements; in between, each one
+/// scans elements that lie side by side in the memory of the group. There each 33rd place is empty, so that
+/// the invocations find theirs in different banks.
 fn of_group<T: Numeric>(operator: Known, has_before: bool) -> String {
     let elements = elements_of_lane::<T>();
     let each = |text: &dyn Fn(usize) -> String| (0..elements).map(text).collect::<String>();

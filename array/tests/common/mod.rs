@@ -29,7 +29,8 @@ pub fn simulated() -> Arc<dyn Device> {
     Arc::new(Simulated::new())
 }
 
-/// A GPU; or a driver that computes on the processor, where there is no GPU. Where there is neither, its part of the tests is skipped.
+/// A GPU; or a driver that computes on the processor, where there is no GPU. Where there is neither, its part
+/// of the tests is skipped.
 pub fn gpu() -> Option<Arc<dyn Device>> {
     static GPU: LazyLock<Option<Arc<dyn Device>>> = LazyLock::new(|| {
         let any = || anabranch_gpu::adapters().first().map(|adapter| adapter.info.name.clone());

@@ -11,7 +11,8 @@ use wgpu::BufferUsages as Usages;
 
 use crate::harness::Failure;
 
-/// Reads an element, doubles it, and writes it. Each invocation takes elements with a stride, so that any number of groups computes all.
+/// Reads an element, doubles it, and writes it. Each invocation takes elements with a stride, so that any
+/// number of groups computes all.
 pub const DOUBLE: &str = "
 @group(0) @binding(0) var<storage, read> u: array<f32>;
 @group(0) @binding(1) var<storage, read_write> v: array<f32>;
@@ -109,7 +110,8 @@ impl BareWgpu {
         Kernel { pipeline, bindings, groups }
     }
 
-    /// Launches kernels one after the other, this many in all, and blocks until the last has ended. They take turns.
+    /// Launches kernels one after the other, this many in all, and blocks until the last has ended. They take
+    /// turns.
     ///
     /// # Errors
     /// The device is lost.
@@ -134,8 +136,8 @@ impl BareWgpu {
         })
     }
 
-    /// Copies elements to the device in pieces, by way of a buffer for each piece, and blocks until they are there. While the device copies
-    /// a piece, the processor writes the next one.
+    /// Copies elements to the device in pieces, by way of a buffer for each piece, and blocks until they are
+    /// there. While the device copies a piece, the processor writes the next one.
     ///
     /// # Errors
     /// The device is lost.
@@ -161,8 +163,8 @@ impl BareWgpu {
         self.wait(None)
     }
 
-    /// Copies elements from the device in pieces, by way of a buffer for each piece. While the device copies a piece, the processor reads
-    /// the one before.
+    /// Copies elements from the device in pieces, by way of a buffer for each piece. While the device copies
+    /// a piece, the processor reads the one before.
     ///
     /// # Errors
     /// The device is lost.

@@ -1,6 +1,6 @@
-//! Gray-Scott with rayon and the kernel of `gray-scott` itself: the same bands of rows and the same number of steps at once,
-//! but a parallel loop over the bands, and a barrier after each sweep, instead of tasks. So the difference to
-//! `gray-scott` is the part of the runtime.
+//! Gray-Scott with rayon and the kernel of `gray-scott` itself: the same bands of rows and the same number of
+//! steps at once, but a parallel loop over the bands, and a barrier after each sweep, instead of tasks. So
+//! the difference to `gray-scott` is the part of the runtime.
 
 use std::ops::Range;
 
@@ -13,7 +13,8 @@ use rayon::prelude::*;
 
 /// Steps from one frame to the next. A sweep does not go beyond a frame.
 pub const STEPS_PER_FRAME: usize = 64;
-/// As in `gray-scott`: bands for each thread, and how many times the rows around a band its own rows are at least.
+/// As in `gray-scott`: bands for each thread, and how many times the rows around a band its own rows are at
+/// least.
 const BANDS_PER_THREAD: usize = 3;
 const ROWS_PER_ROW_AROUND: usize = 10;
 

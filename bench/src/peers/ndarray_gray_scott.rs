@@ -1,5 +1,6 @@
-//! Gray-Scott, written in the usual way with rayon and ndarray: two pairs of padded `f32` arrays, a parallel loop over
-//! rows, and an inner loop over slices that the compiler vectorises, for any x86-64 processor or for AVX-512.
+//! Gray-Scott, written in the usual way with rayon and ndarray: two pairs of padded `f32` arrays, a parallel
+//! loop over rows, and an inner loop over slices that the compiler vectorises, for any x86-64 processor or
+//! for AVX-512.
 
 use ndarray::{Array2, ArrayViewMut2, Slice, Zip};
 

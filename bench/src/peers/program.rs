@@ -1,8 +1,8 @@
 //! Peers written in C++: small programs that answer requests for figures line by line.
 //!
-//! Their sources are part of this program (`peers/*.cpp`; `peer.hpp` defines the requests). They are compiled when they
-//! are first needed; the executables are kept beside that of this program. Without a compiler or the library, the peer
-//! is left out.
+//! Their sources are part of this program (`peers/*.cpp`; `peer.hpp` defines the requests). They are compiled
+//! when they are first needed; the executables are kept beside that of this program. Without a compiler or
+//! the library, the peer is left out.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -50,8 +50,8 @@ pub const TBB: Source = Source {
     compiler,
 };
 
-/// The loops of TBB. Neither the loops of this program nor these are compiled with `-march`: both sides use the vector
-/// instructions that every x86-64 processor has.
+/// The loops of TBB. Neither the loops of this program nor these are compiled with `-march`: both sides use
+/// the vector instructions that every x86-64 processor has.
 pub const TBB_LOOPS: Source = Source {
     file: "tbb-loops",
     text: include_str!("../../peers/tbb_loops.cpp"),
@@ -131,8 +131,8 @@ impl Source {
     /// Starts the program; compiles it first if necessary.
     ///
     /// # Errors
-    /// The peer is left out if there is no compiler, if the compiler lacks the library, if the processor lacks AVX-512 and
-    /// the peer needs it, or if the program does not start.
+    /// The peer is left out if there is no compiler, if the compiler lacks the library, if the processor
+    /// lacks AVX-512 and the peer needs it, or if the program does not start.
     pub fn start(&self) -> Result<Program, LeftOut> {
         Program::start(&mut Command::new(self.path()?)).map_err(|error| self.left_out(&error.to_string()))
     }
@@ -169,7 +169,8 @@ impl Source {
     }
 
     fn compile(&self, folder: &Path, path: &Path) -> Result<(), String> {
-        // The folder belongs to this call, so that two runs or threads at the same time do not write the same file.
+        // The folder belongs to this call, so that two runs or threads at the same time do not write the same
+        // file.
         static CALLS: AtomicUsize = AtomicUsize::new(0);
         let (process, call) = (std::process::id(), CALLS.fetch_add(1, Relaxed));
         let work = folder.join(format!("{}-{process}-{call}.tmp", self.file));
@@ -244,8 +245,8 @@ impl Program {
         Ok(Self { child, requests, answers })
     }
 
-    /// Requests the figures of `benchmark`, one per sample: the nanoseconds of one operation (a region of `size` items, a
-    /// graph of `size` tasks), or the quantity that the benchmark counts.
+    /// Requests the figures of `benchmark`, one per sample: the nanoseconds of one operation (a region of
+    /// `size` items, a graph of `size` tasks), or the quantity that the benchmark counts.
     ///
     /// # Errors
     /// If the program ends, or if its answer is not `load.samples` figures.

@@ -1,4 +1,5 @@
-//! The colours of the systems: those of Okabe and Ito, which people with any kind of colour vision can tell apart.
+//! The colours of the systems: those of Okabe and Ito, which people with any kind of colour vision can tell
+//! apart.
 
 use plotters::style::RGBColor;
 

@@ -7,7 +7,8 @@ use serde_json::{Deserializer, Value};
 
 use crate::{harness::Failure, machine::Setting, report::Entry};
 
-/// The figures to draw: the array that `--json` writes, the record of the repository, or the newest run of a history.
+/// The figures to draw: the array that `--json` writes, the record of the repository, or the newest run of a
+/// history.
 #[derive(Deserialize)]
 pub struct Run {
     /// The circumstances. The array does not have them.

@@ -5,8 +5,9 @@
 //! cargo run --release -p bench -- plot figures.json --output plots
 //! ```
 //!
-//! [`input`] reads the figures, and [`picture`] and [`task_bench`] arrange them in panels with a [`scale`] and [`colours`]. [`draw`] draws the
-//! panels and their [`marks`] where [`places`] says, and [`page`] writes the page. The rows of a group have the same word before the first `/` of their names.
+//! [`input`] reads the figures, and [`picture`] and [`task_bench`] arrange them in panels with a [`scale`]
+//! and [`colours`]. [`draw`] draws the panels and their [`marks`] where [`places`] says, and [`page`] writes
+//! the page. The rows of a group have the same word before the first `/` of their names.
 
 mod colours;
 mod draw;
@@ -46,7 +47,8 @@ impl Group {
 /// Draws the figures of `file` into `folder`, and returns a line that says where they are.
 ///
 /// # Errors
-/// If the file cannot be read, is not a run of this program or has no figures, or if the folder cannot be written.
+/// If the file cannot be read, is not a run of this program or has no figures, or if the folder cannot be
+/// written.
 pub fn plot(file: &Path, folder: &Path) -> Result<String, Failure> {
     let run = Run::load(file)?;
     let count = run.rows.len();

@@ -1,4 +1,5 @@
-//! The picture of Task Bench: a panel for each width and each way to run the tasks, with the patterns on one axis and the systems as series.
+//! The picture of Task Bench: a panel for each width and each way to run the tasks, with the patterns on one
+//! axis and the systems as series.
 
 use super::{
     colours::{self, OURS},

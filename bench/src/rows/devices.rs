@@ -1,4 +1,5 @@
-//! Devices: what a program pays for them on the threads that submit and wait. The device is simulated: it computes on a thread of its own.
+//! Devices: what a program pays for them on the threads that submit and wait. The device is simulated: it
+//! computes on a thread of its own.
 
 use std::{
     hint::black_box,

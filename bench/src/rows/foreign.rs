@@ -1,4 +1,5 @@
-//! Foreign threads, which do not belong to the pool: the cost of calls, of submitted jobs, and of waiting for them.
+//! Foreign threads, which do not belong to the pool: the cost of calls, of submitted jobs, and of waiting for
+//! them.
 
 use std::{hint::black_box, sync::Arc, thread};
 

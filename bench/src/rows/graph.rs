@@ -11,7 +11,8 @@ use crate::{
 /// A topology's name, its constructor, and its bars.
 type Entry = (&'static str, fn() -> Topology, Bars);
 
-/// Microseconds per task: the task graph alone, with the commands of a single node, and with those of one of 16 nodes.
+/// Microseconds per task: the task graph alone, with the commands of a single node, and with those of one of
+/// 16 nodes.
 struct Bars {
     bar: [f64; 3],
     better: [f64; 3],

@@ -140,8 +140,9 @@ impl Run {
     }
 }
 
-/// Two processes with a thread each, beside one process with two. Two processes do not begin at the same moment. The first one waits for
-/// the other, and that wait is not part of a step. In runs that are longer than those of other rows it matters less.
+/// Two processes with a thread each, beside one process with two. Two processes do not begin at the same
+/// moment. The first one waits for the other, and that wait is not part of a step. In runs that are longer
+/// than those of other rows it matters less.
 pub(super) fn on_two_processes(context: &Context, one: &str) -> Result<Outcome, Failure> {
     let shape = [1080, 1920].map(|side| side / context.pick(1, 8));
     let frames = context.pick(16, 1) * frames(context, shape);
@@ -180,8 +181,8 @@ fn measure_speed(context: &Context, shape: [usize; 2], threads: usize) -> Result
         .run(context, context.pick(5, 1))
 }
 
-/// The time of a run that stores frames divided by the time of the longer of its two halves, computing and writing, each by
-/// its median. It is 1 if the shorter half is hidden completely.
+/// The time of a run that stores frames divided by the time of the longer of its two halves, computing and
+/// writing, each by its median. It is 1 if the shorter half is hidden completely.
 fn overlap(context: &Context, place: Place, count: u64, rounds: usize) -> Result<Outcome, Failure> {
     let frames = Frames { count: context.pick(count, 2), shape: [1080, 1920] };
     let [rows, cols] = frames.shape.map(|side| side as u64);

@@ -1,7 +1,7 @@
 //! All benchmarks, a file per topic.
 //!
-//! A row is an entry in its file's `rows()`, with a function from a [`Context`](crate::harness::Context) to an
-//! [`Outcome`](crate::harness::Outcome).
+//! A row is an entry in its file's `rows()`, with a function from a [`Context`](crate::harness::Context) to
+//! an [`Outcome`](crate::harness::Outcome).
 
 mod arrays;
 mod devices;

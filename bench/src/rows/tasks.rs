@@ -85,7 +85,8 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// Measures the nanoseconds per task, beside these peers with tasks of the same shape. Host tasks that can be batches are so, too.
+/// Measures the nanoseconds per task, beside these peers with tasks of the same shape. Host tasks that can be
+/// batches are so, too.
 pub fn measure(context: &Context, peers: &[Source], shape: Shape, kind: Kind) -> Result<Outcome, Failure> {
     let count = tasks_of(context);
     let load = Load::back_to_back(context.pick(3, 1), 1);

@@ -1,4 +1,5 @@
-//! Kernels in the forms in which programs write them: by points, by rows and columns, and by the slices of rows.
+//! Kernels in the forms in which programs write them: by points, by rows and columns, and by the slices of
+//! rows.
 
 use std::mem::swap;
 

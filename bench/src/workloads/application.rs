@@ -1,7 +1,7 @@
 //! Runs the `gray-scott` program as a user does: in its own process, and reads back its statistics.
 //!
-//! The benchmark program contains `gray-scott`: started with [`WORD`] as its first argument, it acts as that program.
-//! No other executable has to be built or found.
+//! The benchmark program contains `gray-scott`: started with [`WORD`] as its first argument, it acts as that
+//! program. No other executable has to be built or found.
 
 use std::{
     env,

@@ -1,8 +1,8 @@
 //! Graphs of tasks in conflict, and the time that the scheduler takes for them.
 //!
-//! The tasks have no dependencies; conflicts are sampled uniformly. A *pass* is the call that makes all tasks eligible
-//! at once while none runs: it looks up the tasks, searches for a conflict-free set, starts that set and queues the
-//! rest. The insertion of tasks and conflicts is not part of it.
+//! The tasks have no dependencies; conflicts are sampled uniformly. A *pass* is the call that makes all tasks
+//! eligible at once while none runs: it looks up the tasks, searches for a conflict-free set, starts that set
+//! and queues the rest. The insertion of tasks and conflicts is not part of it.
 
 use std::{
     fmt::Write,
@@ -67,7 +67,8 @@ impl Conflicts {
         (size, time)
     }
 
-    /// The size of a largest conflict-free set; `None` for more than 64 tasks, where the search takes too long.
+    /// The size of a largest conflict-free set; `None` for more than 64 tasks, where the search takes too
+    /// long.
     fn largest(&self) -> Option<usize> {
         let mut rows = vec![0; self.0.len()];
         for (task, partner) in self.0.iter().enumerate().flat_map(|(t, ps)| ps.iter().map(move |p| (t, p))) {
@@ -78,7 +79,8 @@ impl Conflicts {
     }
 }
 
-/// Inserts mutually exclusive tasks by `insert`, makes them eligible one by one, and finishes each as soon as it starts.
+/// Inserts mutually exclusive tasks by `insert`, makes them eligible one by one, and finishes each as soon as
+/// it starts.
 pub fn one_by_one(insert: impl FnOnce(&mut ConflictScheduler) -> Vec<Contender>) {
     let mut scheduler = ConflictScheduler::new();
     let tasks = insert(&mut scheduler);

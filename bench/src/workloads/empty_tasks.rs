@@ -2,7 +2,8 @@
 
 use anabranch::{Buffer, Error, HostObject, Runtime, Sequence, prelude::*};
 
-/// The number of rows and of columns of the wavefront, which is nearly 100,000 tasks. The other shapes have as many.
+/// The number of rows and of columns of the wavefront, which is nearly 100,000 tasks. The other shapes have
+/// as many.
 pub const SIDE: usize = 316;
 
 /// The tasks that a task depends on.
@@ -14,8 +15,8 @@ pub enum Shape {
     Chain,
     /// Task (i, j), which is task `i * SIDE + j`, changes element j and reads element j - 1.
     Wavefront,
-    /// As [`Wavefront`](Self::Wavefront), but expressed by sequential effects on a host object for each row and each
-    /// column, like the addresses of OpenMP's `depend`.
+    /// As [`Wavefront`](Self::Wavefront), but expressed by sequential effects on a host object for each row
+    /// and each column, like the addresses of OpenMP's `depend`.
     WavefrontEffects,
     /// No other task, but never two run at the same time.
     Exclusive,
@@ -104,8 +105,8 @@ impl EmptyTasks {
         .map(|_| ())
     }
 
-    /// Records kernels that call `act` and do nothing else: of a chain one, of a wavefront a row. Returns the sequence and its length. Its replays, one after
-    /// the other, are the tasks of the shape.
+    /// Records kernels that call `act` and do nothing else: of a chain one, of a wavefront a row. Returns the
+    /// sequence and its length. Its replays, one after the other, are the tasks of the shape.
     ///
     /// # Errors
     /// If the runtime refuses a task.

@@ -77,8 +77,8 @@ impl Frames {
         self.count * (self.shape[0] * self.shape[1] * size_of::<f32>()) as u64
     }
 
-    /// Writes the frames to a new file. Returns the seconds from the creation of the file until it is closed; HDF5 files are
-    /// then safe on the device.
+    /// Writes the frames to a new file. Returns the seconds from the creation of the file until it is closed;
+    /// HDF5 files are then safe on the device.
     ///
     /// # Errors
     /// If the file cannot be written.

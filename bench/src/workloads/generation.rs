@@ -1,4 +1,5 @@
-//! What the commands of a cluster cost each node, against the number of nodes: the time to generate them, and the messages.
+//! What the commands of a cluster cost each node, against the number of nodes: the time to generate them, and
+//! the messages.
 
 use std::{fmt::Write as _, time::Instant};
 
@@ -106,7 +107,8 @@ fn cycles() -> [Cycle; 4] {
 struct Cost {
     /// Messages that the command graph lists by receiver.
     sent: f64,
-    /// Exchanges of data or of partial results in which all nodes take part: the transport chooses their messages.
+    /// Exchanges of data or of partial results in which all nodes take part: the transport chooses their
+    /// messages.
     exchanges: f64,
     /// Microseconds, for launches that are replayed, and for the first ones.
     replayed: f64,

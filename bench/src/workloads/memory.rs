@@ -15,8 +15,8 @@ use crate::harness::Failure;
 /// The first argument that makes this program the measured one. The numbers of tasks and threads follow.
 const WORD: &str = "run-stream-of-tasks";
 
-/// Every task whose number is a multiple of this sleeps, so that submission runs ahead as far as the limit of tasks in
-/// flight permits.
+/// Every task whose number is a multiple of this sleeps, so that submission runs ahead as far as the limit of
+/// tasks in flight permits.
 const SLEEPER: usize = 100_000;
 const SLEEP: Duration = Duration::from_millis(200);
 
@@ -40,7 +40,8 @@ pub fn run_if_asked() -> Option<ExitCode> {
     })
 }
 
-/// Submits `tasks` tasks without a wait, and returns the growth in bytes from the resident memory before to its peak.
+/// Submits `tasks` tasks without a wait, and returns the growth in bytes from the resident memory before to
+/// its peak.
 ///
 /// # Errors
 /// If the memory cannot be measured.

@@ -17,8 +17,8 @@ use rustix::time::ClockId;
 
 use crate::{clock::seconds, harness::Failure};
 
-/// The first argument that makes this program one of the processes. The workload and the numbers of samples and of operations in a
-/// sample follow.
+/// The first argument that makes this program one of the processes. The workload and the numbers of samples
+/// and of operations in a sample follow.
 pub const WORD: &str = "run-on-nodes";
 
 /// The bytes of the buffer that all processes gather.
@@ -246,8 +246,8 @@ impl Node {
         })
     }
 
-    /// The last process waits for a second for the first. Prints one of: the seconds of processor time that this takes, and how many
-    /// milliseconds the process is late.
+    /// The last process waits for a second for the first. Prints one of: the seconds of processor time that
+    /// this takes, and how many milliseconds the process is late.
     fn wait_a_second(&self, figure: fn(f64, f64) -> f64) -> Result<(), Failure> {
         let clock = self.rt.buffer::<f64, 1>([1]);
         let last = self.rt.nodes() - 1;

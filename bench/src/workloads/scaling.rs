@@ -1,10 +1,13 @@
-//! A simulated scaling curve: the commands that each node of a cluster generates for the main program, on a model of the cluster.
+//! A simulated scaling curve: the commands that each node of a cluster generates for the main program, on a
+//! model of the cluster.
 //!
 //! The commands and their order are those that the nodes would execute. The model says how long each takes:
 //!
 //! - A node computes one command at a time, with all its threads. A cell takes [`Model::cell`].
-//! - A node sends one message at a time. It takes [`Model::byte`] for each byte, and arrives [`Model::message`] later.
-//! - A node generates and submits one command after the other, each in [`Model::command`], as far ahead of their execution as it gets.
+//! - A node sends one message at a time. It takes [`Model::byte`] for each byte, and arrives
+//!   [`Model::message`] later.
+//! - A node generates and submits one command after the other, each in [`Model::command`], as far ahead of
+//!   their execution as it gets.
 //! - Everything else takes no time.
 
 use std::{collections::HashMap, fmt::Write as _};
@@ -84,7 +87,8 @@ impl Node {
         Ok(submitted)
     }
 
-    /// When the command can begin: it is submitted, and what it depends on has ended. `None` if the latter is not known yet.
+    /// When the command can begin: it is submitted, and what it depends on has ended. `None` if the latter is
+    /// not known yet.
     fn ready(&self, command: &Command, submitted: f64) -> Option<f64> {
         command
             .dependencies
@@ -92,8 +96,8 @@ impl Node {
             .try_fold(submitted, |ready, before| Some(ready.max((*self.ends.get(before.on.0 as usize)?)?)))
     }
 
-    /// Does what the commands of a launch do beside computing, as far as is known when what they depend on ends. They await nothing
-    /// before all nodes have sent (`sent`).
+    /// Does what the commands of a launch do beside computing, as far as is known when what they depend on
+    /// ends. They await nothing before all nodes have sent (`sent`).
     fn transfer(&mut self, launch: &[Submitted], model: &Model, arrivals: &mut Arrivals, sent: bool) {
         for Submitted { command, at } in launch {
             if self.ends[command.id.0 as usize].is_some() {
@@ -141,7 +145,8 @@ impl Node {
     }
 }
 
-/// The accesses of a step: both fields are read with their neighbours, and written where the next step reads them.
+/// The accesses of a step: both fields are read with their neighbours, and written where the next step reads
+/// them.
 fn accesses(step: usize) -> Vec<BufferAccess> {
     let extent = Extent([SIDE, SIDE]);
     let (last, next) = if step.is_multiple_of(2) { ([0, 1], [2, 3]) } else { ([2, 3], [0, 1]) };
@@ -243,7 +248,8 @@ mod tests {
             |nodes: u16| (time(nodes, 1, &model) - CELLS / f64::from(nodes) * 1e-3 - 50.0) / (row * 1e-3);
         // A row of each field goes to the neighbour.
         assert_near(messages(2), 2.0);
-        // A node in the middle has two neighbours. One waits for the last of its four messages, the other for the one before.
+        // A node in the middle has two neighbours. One waits for the last of its four messages, the other for
+        // the one before.
         assert!((3.5..=4.0).contains(&messages(8)), "{}", messages(8));
         assert_near(time(1, 1, &model), CELLS * 1e-3);
     }

@@ -1,9 +1,9 @@
-//! Programs whose graphs are derived as a benchmark: the programs of Celerity's own benchmarks, with its numbers of
-//! tasks.
+//! Programs whose graphs are derived as a benchmark: the programs of Celerity's own benchmarks, with its
+//! numbers of tasks.
 //!
-//! A [`Topology`] is a list of tasks, each with an index space and accesses by range mapper. [`Topology::generate`]
-//! submits it to a new graph, as a program would. Where a task of Celerity's reads and writes the same points of a buffer
-//! (chain, trees), two buffers alternate here.
+//! A [`Topology`] is a list of tasks, each with an index space and accesses by range mapper.
+//! [`Topology::generate`] submits it to a new graph, as a program would. Where a task of Celerity's reads and
+//! writes the same points of a buffer (chain, trees), two buffers alternate here.
 
 use std::{hint::black_box, sync::Arc};
 
@@ -89,8 +89,8 @@ impl Topology {
         self
     }
 
-    /// Derives the task graph, with horizons, and the commands of `node` if there is one. The graph is never informed
-    /// that a task has finished.
+    /// Derives the task graph, with horizons, and the commands of `node` if there is one. The graph is never
+    /// informed that a task has finished.
     ///
     /// # Errors
     /// If a graph refuses a task.
@@ -179,8 +179,8 @@ pub fn chain() -> Topology {
     program
 }
 
-/// Levels of tasks; `levels` gives the number of tasks of each. A task reads all of its share of the columns, and each of
-/// its chunks writes some rows of that share.
+/// Levels of tasks; `levels` gives the number of tasks of each. A task reads all of its share of the columns,
+/// and each of its chunks writes some rows of that share.
 fn tree(levels: [usize; 5]) -> Topology {
     let (mut program, extent) = (Topology::new(), [64, 16]);
     let [mut from, mut to] = [true, true].map(|initialised| program.buffer(extent, initialised));

@@ -1,5 +1,5 @@
-//! Kernels from bytes. The strategies of the tests draw numbers until one is in a range, and so never end with the bytes of a fuzzer; each byte here
-//! changes one part of a kernel.
+//! Kernels from bytes. The strategies of the tests draw numbers until one is in a range, and so never end
+//! with the bytes of a fuzzer; each byte here changes one part of a kernel.
 
 use crate::{
     grids::Case,

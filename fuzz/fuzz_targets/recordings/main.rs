@@ -1,5 +1,5 @@
-//! Recorded kernels from bytes, run in pieces and with all vector instructions, and compared bit for bit with a plain evaluation point by
-//! point. Their shaders are WGSL that naga accepts.
+//! Recorded kernels from bytes, run in pieces and with all vector instructions, and compared bit for bit with
+//! a plain evaluation point by point. Their shaders are WGSL that naga accepts.
 #![no_main]
 
 #[path = "../../../kernel/tests/accepted/mod.rs"]

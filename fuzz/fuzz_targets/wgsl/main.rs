@@ -1,5 +1,6 @@
-//! Texts of shaders from bytes. Each one is refused with a line that it has, or is a shader whose generated part is what it is for a text
-//! that does nothing: then no function of the text reaches a buffer, and the generated ones check each access.
+//! Texts of shaders from bytes. Each one is refused with a line that it has, or is a shader whose generated
+//! part is what it is for a text that does nothing: then no function of the text reaches a buffer, and the
+//! generated ones check each access.
 #![no_main]
 
 #[allow(dead_code, reason = "the target has no device")]
@@ -96,7 +97,8 @@ fn check_error(error: &ShaderError, text: &str) {
     assert_eq!(lines[*line as usize - 1].trim_end(), quoted, "{error}");
 }
 
-/// Panics unless an error of the compiler names a line that the text has, or says which function it must have.
+/// Panics unless an error of the compiler names a line that the text has, or says which function it must
+/// have.
 fn check_message(message: &str, text: &str) {
     let line = message.strip_prefix("line ").and_then(|rest| rest.split(':').next());
     match line.and_then(|line| line.parse::<usize>().ok()) {

@@ -6,8 +6,8 @@ use wgpu::naga::{
     AddressSpace, Block, Expression, Function, Handle, Module, Statement, Type, TypeInner, front::wgsl,
 };
 
-/// Panics unless the buffers, the entry point and the generated functions are those of the other shader, and no other function uses a
-/// buffer.
+/// Panics unless the buffers, the entry point and the generated functions are those of the other shader, and
+/// no other function uses a buffer.
 pub fn check(shader: &Printed, nothing: &Printed) {
     let [module, expected] = [shader, nothing].map(|shader| Shape::of(shader.text()));
     let text = shader.text();

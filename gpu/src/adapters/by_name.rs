@@ -8,8 +8,8 @@ use std::{env, sync::Arc};
 /// The environment variable that names the device of a program.
 const DEVICE: &str = "ANABRANCH_DEVICE";
 
-/// Opens the device that the environment variable `ANABRANCH_DEVICE` names, as [`by_name`] does. Without the variable, or if it is
-/// empty, it is the host.
+/// Opens the device that the environment variable `ANABRANCH_DEVICE` names, as [`by_name`] does. Without the
+/// variable, or if it is empty, it is the host.
 ///
 /// ```
 /// use anabranch::Runtime;
@@ -50,7 +50,8 @@ pub fn from_env() -> Result<Option<Arc<dyn Device>>, GpuError> {
 /// ```
 ///
 /// # Errors
-/// Those of [`open`]. With `auto` only [`GpuError::Refused`]: there is a GPU, and its driver does not open it.
+/// Those of [`open`]. With `auto` only [`GpuError::Refused`]: there is a GPU, and its driver does not open
+/// it.
 pub fn by_name(text: &str) -> Result<Option<Arc<dyn Device>>, GpuError> {
     match &*text.to_lowercase() {
         "host" => Ok(None),

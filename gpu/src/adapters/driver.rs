@@ -2,12 +2,14 @@
 //!
 //! Both stay open until the process ends:
 //!
-//! - When the last connection closes, the Vulkan loader unloads the drivers, and NVIDIA's finds no device or crashes when it is loaded again.
+//! - When the last connection closes, the Vulkan loader unloads the drivers, and NVIDIA's finds no device or
+//!   crashes when it is loaded again.
 //! - When a thread closes a device while another one opens one, NVIDIA's driver may spin forever.
-//! - When the process ends while a thread closes a device, the driver may use what the end of the process has freed.
+//! - When the process ends while a thread closes a device, the driver may use what the end of the process has
+//!   freed.
 //!
-//! So all handles of one adapter share a device of the driver. A loss of the device, or an error that belongs to no batch, loses all of them, and the next
-//! handle gets a new device.
+//! So all handles of one adapter share a device of the driver. A loss of the device, or an error that belongs
+//! to no batch, loses all of them, and the next handle gets a new device.
 
 use crate::{ready, threads::shared::Shared};
 use parking_lot::Mutex;
@@ -54,7 +56,8 @@ struct Fate {
 }
 
 impl Driver {
-    /// The device of the adapter at this place, with all of its limits and with those of the `wanted` features that it has; `None` if it does not answer.
+    /// The device of the adapter at this place, with all of its limits and with those of the `wanted`
+    /// features that it has; `None` if it does not answer.
     pub(crate) fn open(at: usize, wanted: wgpu::Features) -> Option<Result<Self, wgpu::RequestDeviceError>> {
         // All that were opened. Those that are lost stay, so that nothing closes them.
         static OPEN: Mutex<Vec<Driver>> = Mutex::new(Vec::new());
@@ -105,7 +108,8 @@ impl Driver {
 }
 
 impl Fate {
-    /// Loses all handles, on a thread of its own: wgpu holds locks while it calls back, and what comes after a loss may use the device.
+    /// Loses all handles, on a thread of its own: wgpu holds locks while it calls back, and what comes after
+    /// a loss may use the device.
     fn lose(self: &Arc<Self>, why: String) {
         if self.lost.set(why.clone()).is_err() {
             return;

@@ -25,7 +25,8 @@ pub fn adapters() -> Vec<Adapter> {
     driver::adapters().iter().map(describe).collect()
 }
 
-/// The index of the device that [`open`](crate::open) takes without a name: the first of discrete, integrated and other GPUs.
+/// The index of the device that [`open`](crate::open) takes without a name: the first of discrete, integrated
+/// and other GPUs.
 ///
 /// ```
 /// let adapters = anabranch_gpu::adapters();

@@ -9,8 +9,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The bytes that buffers may take together. Drivers do not say reliably when their memory is in use, so without this number the
-    /// first sign may be a batch that fails.
+    /// The bytes that buffers may take together. Drivers do not say reliably when their memory is in use, so
+    /// without this number the first sign may be a batch that fails.
     pub memory: Option<u64>,
 }
 
@@ -21,8 +21,8 @@ impl Settings {
     }
 }
 
-/// Opens a device: one with `name` in its name, in upper or lower case; or the first of discrete, integrated and other GPUs. The latter is
-/// never a driver that computes on the processor.
+/// Opens a device: one with `name` in its name, in upper or lower case; or the first of discrete, integrated
+/// and other GPUs. The latter is never a driver that computes on the processor.
 ///
 /// # Errors
 /// There is no such device, or its driver refuses it. The error says what is missing.

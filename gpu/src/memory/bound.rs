@@ -1,5 +1,5 @@
-//! The bind groups of the last launches: a program that launches kernels again and again does so on few buffers, and a driver takes several microseconds to
-//! make a bind group.
+//! The bind groups of the last launches: a program that launches kernels again and again does so on few
+//! buffers, and a driver takes several microseconds to make a bind group.
 //!
 //! A bind group keeps its buffers. So it is forgotten before one of them goes back to the driver.
 

@@ -1,7 +1,8 @@
 //! Copies between the host and the device, in pieces.
 //!
-//! A copy goes by way of buffers that both reach. A large copy is cut into pieces with a buffer each, and a piece is submitted as soon as it is
-//! encoded. So the device copies a piece while the host writes the next one, or reads the one before.
+//! A copy goes by way of buffers that both reach. A large copy is cut into pieces with a buffer each, and a
+//! piece is submitted as soon as it is encoded. So the device copies a piece while the host writes the next
+//! one, or reads the one before.
 
 use super::{
     landing::{Landing, Piece},

@@ -1,4 +1,5 @@
-//! How buffers are made. Where the driver has no memory left, all handles of its device give back what they keep, and it is asked once more.
+//! How buffers are made. Where the driver has no memory left, all handles of its device give back what they
+//! keep, and it is asked once more.
 
 use crate::ready;
 
@@ -14,7 +15,8 @@ impl Creator {
         Self { device, make_room }
     }
 
-    /// A buffer. If there is none, the error comes out of the scopes around this call, and the buffer is of no use.
+    /// A buffer. If there is none, the error comes out of the scopes around this call, and the buffer is of
+    /// no use.
     pub(crate) fn create(&self, descriptor: &wgpu::BufferDescriptor<'_>) -> wgpu::Buffer {
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffer = self.device.create_buffer(descriptor);

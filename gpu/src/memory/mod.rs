@@ -75,7 +75,8 @@ impl Budget {
         }
     }
 
-    /// After an error of the driver, in a batch that uses these memories: what was made in it may be of no use.
+    /// After an error of the driver, in a batch that uses these memories: what was made in it may be of no
+    /// use.
     pub(crate) fn distrust<'m>(&self, memories: impl Iterator<Item = &'m DeviceMemory>) {
         let known = memories.filter_map(|memory| memory.inner::<GpuMemory>());
         known.for_each(|memory| memory.is_broken.store(true, Ordering::Relaxed));
@@ -83,7 +84,8 @@ impl Budget {
     }
 }
 
-/// A buffer, which the device thread takes or creates at its first use. The driver may make another thread wait for that.
+/// A buffer, which the device thread takes or creates at its first use. The driver may make another thread
+/// wait for that.
 #[derive(Debug)]
 pub(crate) struct GpuMemory {
     bytes: u64,
@@ -94,7 +96,8 @@ pub(crate) struct GpuMemory {
 }
 
 impl GpuMemory {
-    /// The buffer: with eight bytes at least, because a shader wants room for one number. What is in it is unspecified.
+    /// The buffer: with eight bytes at least, because a shader wants room for one number. What is in it is
+    /// unspecified.
     pub(crate) fn buffer(&self, creator: &Creator) -> &wgpu::Buffer {
         self.buffer.get_or_init(|| {
             let size = self.bytes.next_multiple_of(4).max(8);

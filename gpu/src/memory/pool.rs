@@ -1,8 +1,9 @@
-//! Buffers whose memory the program has given back. The next memory of the same size gets one of them: a driver may take ten times longer to make a large
-//! buffer than a device to compute on it.
+//! Buffers whose memory the program has given back. The next memory of the same size gets one of them: a
+//! driver may take ten times longer to make a large buffer than a device to compute on it.
 //!
-//! With these buffers a device has hardly more memory than the program had at once, lately. They go back to the driver when it runs out of memory, and
-//! when the device has nothing to do and has got nothing for a while.
+//! With these buffers a device has hardly more memory than the program had at once, lately. They go back to
+//! the driver when it runs out of memory, and when the device has nothing to do and has got nothing for a
+//! while.
 
 use std::{collections::VecDeque, mem};
 
@@ -44,8 +45,8 @@ impl<B> Default for Pool<B> {
 }
 
 impl<B> Pool<B> {
-    /// Takes a buffer of this size, if there is one. The program has `used` bytes then. Otherwise it makes room for a new one: the second part goes back to
-    /// the driver.
+    /// Takes a buffer of this size, if there is one. The program has `used` bytes then. Otherwise it makes
+    /// room for a new one: the second part goes back to the driver.
     pub(super) fn take(&mut self, size: u64, used: u64) -> (Option<B>, Vec<B>) {
         self.is_resting = false;
         self.peak.note(used);
@@ -60,7 +61,8 @@ impl<B> Pool<B> {
         }
     }
 
-    /// Keeps a buffer that the program has given back. The program has `used` bytes without it. Returns what goes back to the driver.
+    /// Keeps a buffer that the program has given back. The program has `used` bytes without it. Returns what
+    /// goes back to the driver.
     pub(super) fn give_back(&mut self, size: u64, buffer: B, used: u64) -> Vec<B> {
         if self.is_resting {
             return vec![buffer];

@@ -4,7 +4,8 @@ use super::creator::Creator;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// The bytes that are kept of each sort. A driver takes longer to make such a buffer than a device to copy it.
+/// The bytes that are kept of each sort. A driver takes longer to make such a buffer than a device to copy
+/// it.
 const KEPT: u64 = 256 << 20;
 
 /// What a buffer is for.

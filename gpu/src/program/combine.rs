@@ -6,7 +6,8 @@ use anabranch_kernel::wgsl::COMBINED;
 use std::num::NonZeroU64;
 
 impl Encoding<'_> {
-    /// A buffer for the results of the leaves of each reduction: that of the operand if nothing combines them.
+    /// A buffer for the results of the leaves of each reduction: that of the operand if nothing combines
+    /// them.
     pub(crate) fn leaves(&mut self, reductions: &[PreparedReduction]) -> Option<Vec<wgpu::Buffer>> {
         let buffer = |of: &PreparedReduction| match of.combine {
             Some(_) => Some(self.results(of.leaves * of.width)),

@@ -1,4 +1,5 @@
-//! Programs: the shaders of recordings and those that a program has written. The device thread compiles them at their first launch.
+//! Programs: the shaders of recordings and those that a program has written. The device thread compiles them
+//! at their first launch.
 
 pub(crate) mod combine;
 pub(crate) mod reduce;
@@ -210,8 +211,8 @@ impl GpuProgram {
         }
     }
 
-    /// The shader of a recording, and those that combine the results of leaves, for each of its reductions unless it ends at leaves; `None` if it
-    /// is none. Or what the compiler says.
+    /// The shader of a recording, and those that combine the results of leaves, for each of its reductions
+    /// unless it ends at leaves; `None` if it is none. Or what the compiler says.
     pub(crate) fn combines(&self, device: &wgpu::Device) -> Result<Option<(&Wgsl, &[Compiled])>, String> {
         let Self::Recording { code, combines, .. } = self else { return Ok(None) };
         let compiled = combines.get_or_init(|| {

@@ -1,5 +1,6 @@
-//! Reductions: the shader of a recording leaves a result for each leaf in a buffer, and another shader combines these, again and again
-//! until there is one. That goes to the memory of the operand. If the recording ends at leaves, the buffer is the memory of the operand.
+//! Reductions: the shader of a recording leaves a result for each leaf in a buffer, and another shader
+//! combines these, again and again until there is one. That goes to the memory of the operand. If the
+//! recording ends at leaves, the buffer is the memory of the operand.
 
 use crate::{
     memory::{Budget, is_same, known},
@@ -28,7 +29,8 @@ pub(crate) struct PreparedReduction {
     pub(crate) result: DeviceMemory,
 }
 
-/// The reductions of a launch of a shader, whose shaders of [`Wgsl::combines`] are `compiled`, if it needs them.
+/// The reductions of a launch of a shader, whose shaders of [`Wgsl::combines`] are `compiled`, if it needs
+/// them.
 pub(crate) fn prepare(
     shader: &Wgsl,
     compiled: &[Compiled],

@@ -1,8 +1,9 @@
 //! The statuses of launches of shaders, in which a shader notes an access outside of its declaration.
 //!
-//! All launches of a submission have theirs in one buffer. It is filled with zeros before the first command, because a copy between two launches
-//! would end their pass. It is copied behind the last one. The buffer has one bind group,
-//! which each launch sets with the offset of its own status. So the bind groups of operands are the same in each submission.
+//! All launches of a submission have theirs in one buffer. It is filled with zeros before the first command,
+//! because a copy between two launches would end their pass. It is copied behind the last one. The buffer has
+//! one bind group, which each launch sets with the offset of its own status. So the bind groups of operands
+//! are the same in each submission.
 
 use crate::{
     memory::{bound, staging::Sort},

@@ -1,9 +1,10 @@
-//! The end of submissions: one of the two threads waits for a submission, hands bytes over, and advances the timeline.
+//! The end of submissions: one of the two threads waits for a submission, hands bytes over, and advances the
+//! timeline.
 //!
-//! The completion thread can always do so. But a program that launches a small kernel and waits for it submits nothing
-//! meanwhile, and then the device thread has nothing else to do. So the device thread asks the driver for a moment whether its
-//! submission is done, and completes it ([`Submission::complete_soon`]). Then only one of the two threads spins, which matters
-//! on a machine with few processors.
+//! The completion thread can always do so. But a program that launches a small kernel and waits for it
+//! submits nothing meanwhile, and then the device thread has nothing else to do. So the device thread asks
+//! the driver for a moment whether its submission is done, and completes it ([`Submission::complete_soon`]).
+//! Then only one of the two threads spins, which matters on a machine with few processors.
 
 use super::{
     receive::{SPIN, next},
@@ -20,7 +21,8 @@ use std::{
     time::Instant,
 };
 
-/// The most bytes of downloads that the device thread hands over: copying them takes no longer than asking the driver.
+/// The most bytes of downloads that the device thread hands over: copying them takes no longer than asking
+/// the driver.
 const SMALL: u64 = 64 << 10;
 
 /// A group of batches that was submitted, or what was submitted before the end of one.
@@ -32,8 +34,8 @@ pub(crate) struct Submission {
     pub(crate) statuses: Option<Statuses>,
     /// The buffers to give back.
     pub(crate) used: Vec<(Sort, wgpu::Buffer)>,
-    /// Whether the completion thread may ask the driver for a moment before it blocks. Not for a part of a group, and not if
-    /// the device thread has tried to complete the submission.
+    /// Whether the completion thread may ask the driver for a moment before it blocks. Not for a part of a
+    /// group, and not if the device thread has tried to complete the submission.
     pub(crate) may_ask: bool,
 }
 
@@ -88,8 +90,8 @@ impl Submission {
         }
     }
 
-    /// Completes the submission if all earlier batches are done, its downloads are small, and the device ends it within
-    /// [`SPIN`] while the program submits nothing else. Otherwise returns it.
+    /// Completes the submission if all earlier batches are done, its downloads are small, and the device ends
+    /// it within [`SPIN`] while the program submits nothing else. Otherwise returns it.
     pub(super) fn complete_soon(mut self, shared: &Arc<Shared>) -> Option<Self> {
         let is_next = self.parts.first().is_some_and(|part| shared.timeline.completed() + 1 == part.value);
         let downloads = self.parts.iter().flat_map(|part| &part.downloads);
@@ -114,11 +116,12 @@ impl Submission {
         self.parts.last().is_some_and(|part| shared.timeline.submitted() == part.value)
     }
 
-    /// Asks the driver again and again whether the submission is done, for a moment, and only while it is the last one. A
-    /// program that submits nothing else may wait for this one, and a driver takes longer to wake a thread than to do a small
-    /// launch.
+    /// Asks the driver again and again whether the submission is done, for a moment, and only while it is the
+    /// last one. A program that submits nothing else may wait for this one, and a driver takes longer to wake
+    /// a thread than to do a small launch.
     ///
-    /// It asks whether all submissions are done: wgpu panics if several threads ask for one of them with a timeout.
+    /// It asks whether all submissions are done: wgpu panics if several threads ask for one of them with a
+    /// timeout.
     fn is_done_soon(&self, shared: &Shared) -> Result<bool, wgpu::PollError> {
         let begin = Instant::now();
         while self.is_last(shared) && begin.elapsed() < SPIN {
@@ -136,7 +139,8 @@ impl Submission {
             && self.statuses.is_none()
             && part.downloads.iter().any(Landing::has_pieces)
         {
-            // The host reads the pieces of a large download, which goes alone, while the last ones are on their way.
+            // The host reads the pieces of a large download, which goes alone, while the last ones are on
+            // their way.
             part.land(shared);
         }
         if self.index.is_none() || (self.may_ask && self.is_done_soon(shared)?) {
@@ -156,7 +160,8 @@ impl Submission {
         let has_uploads = used.iter().any(|(sort, _)| *sort == Sort::Upload);
         used.into_iter().for_each(|(sort, buffer)| shared.staging.give_back(sort, buffer));
         if has_uploads && shared.timeline.is_lost().is_none() {
-            // The driver maps their buffers again when it is polled. An error comes out of the next wait, too.
+            // The driver maps their buffers again when it is polled. An error comes out of the next wait,
+            // too.
             let _ = shared.device.poll(wgpu::PollType::Poll);
         }
         let statuses = statuses.map_or(Ok(Vec::new()), |statuses| statuses.end(shared));

@@ -1,4 +1,5 @@
-//! The device thread: groups of batches become command buffers. The thread also completes what the device does in a moment.
+//! The device thread: groups of batches become command buffers. The thread also completes what the device
+//! does in a moment.
 
 use super::{
     complete::{Part, Submission},
@@ -22,8 +23,8 @@ use std::{
     },
 };
 
-/// Encodes and submits groups of batches until no more can come. Completes those that the device does in a moment, and hands
-/// the others to the completion thread.
+/// Encodes and submits groups of batches until no more can come. Completes those that the device does in a
+/// moment, and hands the others to the completion thread.
 pub(crate) fn run(shared: &Arc<Shared>, batches: &Receiver<Numbered>, submissions: &Sender<Submission>) {
     // While the device works on what it got before, the program may need the memory again.
     let rest = || {
@@ -196,7 +197,8 @@ impl<'a> Encoding<'a> {
             pass.set_pipeline(&compiled.pipeline);
             pass.set_bind_group(0, &bound, &[]);
             if let Some((at, bound)) = &status {
-                // A submission has far fewer than 2^24 launches, and their statuses are 256 bytes apart or less.
+                // A submission has far fewer than 2^24 launches, and their statuses are 256 bytes apart or
+                // less.
                 pass.set_bind_group(1, bound, &[*at as u32]);
             }
             if *has_immediates {
@@ -263,7 +265,8 @@ impl<'a> Encoding<'a> {
             statuses.copy(self.encoder());
             self.statuses = Some(statuses);
         }
-        // Upload buffers of a submission without commands would never be mapped again, but then there are none.
+        // Upload buffers of a submission without commands would never be mapped again, but then there are
+        // none.
         let index = self.has_commands.then(|| self.submit_commands());
         for landing in self.parts.iter_mut().flat_map(|part| &mut part.downloads) {
             index.iter().for_each(|index| landing.map(index));

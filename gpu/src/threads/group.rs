@@ -1,8 +1,9 @@
 //! Which batches go together: the device thread encodes a group of batches into one submission.
 //!
-//! A driver takes longer for a submission than for a launch in it (60 us and 16 us on an NVIDIA H100). So a group takes all batches that are there. While the
-//! device has [`AHEAD`] groups to do, the device thread looks a moment longer for more, because the group would only wait in the driver. A group ends with a batch that
-//! copies to the host.
+//! A driver takes longer for a submission than for a launch in it (60 us and 16 us on an NVIDIA H100). So a
+//! group takes all batches that are there. While the device has [`AHEAD`] groups to do, the device thread
+//! looks a moment longer for more, because the group would only wait in the driver. A group ends with a batch
+//! that copies to the host.
 
 use super::receive::next_or_idle;
 use crate::memory::pieces;
@@ -19,10 +20,12 @@ use std::{
 /// The most batches of a group: the first of them is done when the last one is.
 const MOST: usize = 64;
 
-/// A device that has this number of groups to do need not get another one at once. They are two, so that the device still has one while the host learns of the end of the other.
+/// A device that has this number of groups to do need not get another one at once. They are two, so that the
+/// device still has one while the host learns of the end of the other.
 const AHEAD: usize = 2;
 
-/// How long a group then waits for its next batch: longer than a program takes to submit one, and shorter than a driver takes for a submission.
+/// How long a group then waits for its next batch: longer than a program takes to submit one, and shorter
+/// than a driver takes for a submission.
 const MOMENT: Duration = Duration::from_micros(50);
 
 /// How long the device thread waits for a batch until it calls what it was given for that.
@@ -38,7 +41,8 @@ pub(super) struct Groups<'a, I> {
     in_flight: &'a AtomicUsize,
     /// The batch that begins the next group.
     held: Option<Numbered>,
-    /// What the device thread calls when no batch has come for [`IDLE`], again and again until it returns `true`.
+    /// What the device thread calls when no batch has come for [`IDLE`], again and again until it returns
+    /// `true`.
     idle: I,
 }
 
@@ -80,12 +84,14 @@ impl<I: Fn() -> bool> Iterator for Groups<'_, I> {
     }
 }
 
-/// Whether a batch is the last one of its group. What comes behind must not delay bytes that the host waits for.
+/// Whether a batch is the last one of its group. What comes behind must not delay bytes that the host waits
+/// for.
 fn ends(batch: &Batch) -> bool {
     batch.steps.iter().any(|step| matches!(step, DeviceStep::Download(_))) || is_large(batch)
 }
 
-/// Whether a batch copies in several pieces. Such a batch goes alone: its pieces are submitted before it ends.
+/// Whether a batch copies in several pieces. Such a batch goes alone: its pieces are submitted before it
+/// ends.
 fn is_large(batch: &Batch) -> bool {
     batch.steps.iter().any(|step| match step {
         DeviceStep::Upload(Upload { runs, .. }) | DeviceStep::Download(Download { runs, .. }) => {

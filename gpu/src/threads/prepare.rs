@@ -1,4 +1,5 @@
-//! The steps of a batch, checked: nothing of a batch is done if one of its steps is wrong. What the functions of its copies do is seen later.
+//! The steps of a batch, checked: nothing of a batch is done if one of its steps is wrong. What the functions
+//! of its copies do is seen later.
 
 use super::shared::Shared;
 use crate::{
@@ -26,7 +27,8 @@ pub(crate) struct PreparedLaunch {
     pub(crate) has_immediates: bool,
     /// Whether the program has a status.
     pub(crate) has_status: bool,
-    /// The memory of each binding, and a second memory which it is copied to before: wgpu binds no buffer as read and as written.
+    /// The memory of each binding, and a second memory which it is copied to before: wgpu binds no buffer as
+    /// read and as written.
     pub(crate) operands: Vec<(DeviceMemory, Option<DeviceMemory>)>,
     pub(crate) reductions: Vec<PreparedReduction>,
 }

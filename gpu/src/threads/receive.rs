@@ -1,5 +1,5 @@
-//! Receiving on the two threads of a device: they spin for a moment before they block, because a thread that blocks takes longer to wake
-//! than a small launch takes.
+//! Receiving on the two threads of a device: they spin for a moment before they block, because a thread that
+//! blocks takes longer to wake than a small launch takes.
 
 use std::{
     sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError},
@@ -7,7 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a thread spins: longer than a program takes that launches a small kernel, waits for it, and launches the next one.
+/// How long a thread spins: longer than a program takes that launches a small kernel, waits for it, and
+/// launches the next one.
 pub(super) const SPIN: Duration = Duration::from_micros(200);
 
 /// The next message; `None` when no more can come. The thread spins, and then blocks.
@@ -15,8 +16,8 @@ pub(crate) fn next<T>(receiver: &Receiver<T>) -> Option<T> {
     next_soon(receiver)?.or_else(|| receiver.recv().ok())
 }
 
-/// The same. If no message comes for this time, the thread calls `idle`, and again after the same time until that returns
-/// `true`.
+/// The same. If no message comes for this time, the thread calls `idle`, and again after the same time until
+/// that returns `true`.
 pub(crate) fn next_or_idle<T>(
     receiver: &Receiver<T>,
     time: Duration,

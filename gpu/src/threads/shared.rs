@@ -16,7 +16,8 @@ pub(crate) struct Shared {
     pub(crate) limits: wgpu::Limits,
     /// The layout of the group of bindings that has the status of a launch.
     pub(crate) status_layout: wgpu::BindGroupLayout,
-    /// The groups of batches that are submitted and that the device has not done, as far as its two threads know.
+    /// The groups of batches that are submitted and that the device has not done, as far as its two threads
+    /// know.
     pub(crate) in_flight: AtomicUsize,
     /// The bytes that a dispatch takes as immediate data.
     pub(crate) immediates: usize,

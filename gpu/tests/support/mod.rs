@@ -14,7 +14,8 @@ use std::{io::Write as _, sync::Arc};
 #[path = "../../../kernel/tests/plain/mod.rs"]
 pub mod plain;
 
-/// A GPU; or a driver that computes on the processor, where there is no GPU. Where there is neither, the test is skipped.
+/// A GPU; or a driver that computes on the processor, where there is no GPU. Where there is neither, the test
+/// is skipped.
 pub fn gpu() -> Option<Arc<dyn Device>> {
     gpu_with(Settings::default())
 }

@@ -1,5 +1,5 @@
-//! The state of one buffer on one node: which parts are current here, what other nodes have, and which commands of this
-//! node access the buffer's memory.
+//! The state of one buffer on one node: which parts are current here, what other nodes have, and which
+//! commands of this node access the buffer's memory.
 
 use super::{
     source::Source,
@@ -60,8 +60,8 @@ type Boxes = SmallVec<[GridBox<3>; 4]>;
 #[derive(Clone, Debug)]
 pub(super) struct BufferState {
     pub(super) cells: RegionMap<3, Cell>,
-    /// The readers are a list and not part of the cells, because most accesses are reads and would cut the cells into
-    /// pieces.
+    /// The readers are a list and not part of the cells, because most accesses are reads and would cut the
+    /// cells into pieces.
     pub(super) readers: Vec<Reader>,
     /// The parts of the owned region that other nodes have, by ascending node.
     pub(super) sent: Vec<(NodeId, Region<3>)>,
@@ -98,7 +98,8 @@ impl BufferState {
         self.complete = false;
     }
 
-    /// The commands that still use this node's memory, and where: readers, and writers of what was not read since.
+    /// The commands that still use this node's memory, and where: readers, and writers of what was not read
+    /// since.
     pub(super) fn users(&self) -> Vec<Reader> {
         let unread = |(part, cell): &(GridBox<3>, &Cell)| {
             cell.writer > CommandId::EPOCH && !self.is_read_since(part, cell.writer)
@@ -170,8 +171,8 @@ impl BufferState {
         found
     }
 
-    /// Makes `command` depend on the commands that have read a part of `region` since it was written, and on the writers of
-    /// the parts that no command has read since.
+    /// Makes `command` depend on the commands that have read a part of `region` since it was written, and on
+    /// the writers of the parts that no command has read since.
     pub(super) fn add_write_edges(&self, region: &Region<3>, command: &mut Command) {
         for range in region.boxes() {
             for (_, reader) in self.readers.iter().filter(|(read, _)| read.intersects(range)) {
@@ -237,7 +238,8 @@ impl BufferState {
     pub(super) fn note_overwrite(&mut self, region: &Region<3>) {
         self.source = None;
         self.complete |= region.contains_box(&self.whole());
-        // Often the next node has the same region as the last one, so that the difference need not be computed again.
+        // Often the next node has the same region as the last one, so that the difference need not be
+        // computed again.
         let mut last: Option<[Region<3>; 2]> = None;
         self.sent.retain_mut(|(_, sent)| {
             match &last {
@@ -256,11 +258,12 @@ impl BufferState {
         });
     }
 
-    /// Notes that nodes are sent these parts of the owned region. Removes from `parts` what the nodes had before.
+    /// Notes that nodes are sent these parts of the owned region. Removes from `parts` what the nodes had
+    /// before.
     pub(super) fn note_sent(&mut self, parts: &mut NodeRegions) {
         let mut from = 0;
-        // For the last node: the region that it wanted, had, lacked, and has now. Often the next node has the same, so that
-        // the differences need not be computed again.
+        // For the last node: the region that it wanted, had, lacked, and has now. Often the next node has the
+        // same, so that the differences need not be computed again.
         let mut last: Option<[Region<3>; 4]> = None;
         parts.retain(|(node, region)| {
             let at = from + self.sent[from..].partition_point(|(other, _)| other < node);
@@ -284,7 +287,8 @@ impl BufferState {
         });
     }
 
-    /// Replaces commands before the horizon by it if there are many cells and readers, so that some of them merge.
+    /// Replaces commands before the horizon by it if there are many cells and readers, so that some of them
+    /// merge.
     fn limit_size(&mut self, applied: CommandId) {
         if self.cells.len() + self.readers.len() > self.bound {
             self.replace_before(applied);

@@ -1,7 +1,8 @@
 //! What the nodes and the recognition of repeated launches compare: the digest of a launch, and its key.
 //!
-//! Nodes compare their program hashes, a rolling hash of the digests of everything that was submitted, to find out whether they run
-//! the same program. The key of a launch finds [launches that repeat](super::replay).
+//! Nodes compare their program hashes, a rolling hash of the digests of everything that was submitted, to
+//! find out whether they run the same program. The key of a launch finds [launches that
+//! repeat](super::replay).
 
 use super::{
     launch::{BufferAccess, Hints, Launch, Work},
@@ -29,8 +30,8 @@ pub(super) fn digest(launch: &Launch, shape: &Shape) -> u64 {
     hash.value()
 }
 
-/// The key of a launch on this node, whose index space is divided by these weights. Launches that repeat each other have the same
-/// key, which is never 0.
+/// The key of a launch on this node, whose index space is divided by these weights. Launches that repeat each
+/// other have the same key, which is never 0.
 pub(super) fn key(launch: &Launch, weights: Option<&Weights>) -> u64 {
     let mut hash = RollingHash::default();
     let space = match launch.work {

@@ -1,11 +1,13 @@
 //! Effects of this node's commands on its host objects: dependencies and conflicts.
 //!
-//! Every node has host objects of its own, and not every task has a command on every node. Two commands may be independent
-//! on this node although, in the task graph, a third task comes between theirs. So dependencies and conflicts are derived
-//! from the effects of this node's commands, and not taken from the task graph.
+//! Every node has host objects of its own, and not every task has a command on every node. Two commands may
+//! be independent on this node although, in the task graph, a third task comes between theirs. So
+//! dependencies and conflicts are derived from the effects of this node's commands, and not taken from the
+//! task graph.
 //!
-//! An object of the whole cluster has a [`Turn`]. The commands that pass it on, or await it, have a sequential effect on the object. So a
-//! node passes the turn on when its own effects have ended, and begins others when it has the turn.
+//! An object of the whole cluster has a [`Turn`]. The commands that pass it on, or await it, have a
+//! sequential effect on the object. So a node passes the turn on when its own effects have ended, and begins
+//! others when it has the turn.
 
 use super::{
     launch::Launch,
@@ -82,8 +84,8 @@ impl Effects {
         }
     }
 
-    /// Adds the effects of a task, and the edges that they demand, to the task's commands. Two commands of one task are
-    /// ordered only by their effects.
+    /// Adds the effects of a task, and the edges that they demand, to the task's commands. Two commands of
+    /// one task are ordered only by their effects.
     pub(super) fn add(&mut self, effects: &[Effect], commands: &mut [Command], applied: CommandId) {
         for command in &mut *commands {
             if let CommandKind::PassTurn { object, .. } | CommandKind::AwaitTurn { object, .. } = command.kind

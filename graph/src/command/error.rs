@@ -5,8 +5,8 @@ use anabranch_grid::{GridBox, Region};
 
 /// The error for a launch that contradicts itself or the graph. The command graph has not changed.
 ///
-/// Every node gets the same error for the same launch, with one exception: only nodes whose chunks it concerns notice that a
-/// mapper that *reads* is [not monotonic](Self::NotMonotonic).
+/// Every node gets the same error for the same launch, with one exception: only nodes whose chunks it
+/// concerns notice that a mapper that *reads* is [not monotonic](Self::NotMonotonic).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {

@@ -1,4 +1,5 @@
-//! The execution front of one node's commands: numbers, horizons, and the commands that no other command depends on.
+//! The execution front of one node's commands: numbers, horizons, and the commands that no other command
+//! depends on.
 
 use super::types::{Command, CommandId, CommandKind};
 use crate::task::Kind;

@@ -81,14 +81,16 @@ impl CommandGraph {
         self.rank.nodes
     }
 
-    /// The hash of everything that was created and submitted. Nodes that run the same program have equal hashes.
+    /// The hash of everything that was created and submitted. Nodes that run the same program have equal
+    /// hashes.
     pub fn program_hash(&self) -> u64 {
         self.hash.value()
     }
 
-    /// Sets the weights of the nodes for later launches: the shares of the nodes in index spaces that they divide, of kernels and of host
-    /// functions for each chunk. At first all weights are equal. The chunks of a launch with reductions consist of
-    /// whole leaves; the leaves, and so the results, do not depend on the weights.
+    /// Sets the weights of the nodes for later launches: the shares of the nodes in index spaces that they
+    /// divide, of kernels and of host functions for each chunk. At first all weights are equal. The chunks of
+    /// a launch with reductions consist of whole leaves; the leaves, and so the results, do not depend on the
+    /// weights.
     ///
     /// ```
     /// use anabranch_graph::command::{CommandGraph, Hints, NodeId, Weights, Work, part_of_node};
@@ -128,8 +130,8 @@ impl CommandGraph {
 
     /// Removes a buffer. No later task can access it; earlier commands that access it remain valid.
     ///
-    /// This is no part of the [program hash](Self::program_hash): a buffer is removed when the last handle to it is dropped,
-    /// perhaps by a task, and that is at another time on each node.
+    /// This is no part of the [program hash](Self::program_hash): a buffer is removed when the last handle to
+    /// it is dropped, perhaps by a task, and that is at another time on each node.
     pub fn remove_buffer(&mut self, buffer: BufferId) {
         self.buffers.remove(buffer);
     }
@@ -143,16 +145,18 @@ impl CommandGraph {
         self.buffers.set_versions(buffer, versions);
     }
 
-    /// The number of the memory of this node that holds a buffer, from 0. All commands of the last launch that access the
-    /// buffer use this memory.
+    /// The number of the memory of this node that holds a buffer, from 0. All commands of the last launch
+    /// that access the buffer use this memory.
     pub fn version(&self, buffer: BufferId) -> u32 {
         self.buffers.version(buffer)
     }
 
-    /// Discards the contents of a buffer on all nodes. A task that reads them before they are written again is an error.
+    /// Discards the contents of a buffer on all nodes. A task that reads them before they are written again
+    /// is an error.
     ///
-    /// A discard turns several tasks that each write a part into one complete overwrite. If commands of this node still read
-    /// the contents and are not `done`, and the buffer has [versions](Self::set_versions), it goes on with another memory.
+    /// A discard turns several tasks that each write a part into one complete overwrite. If commands of this
+    /// node still read the contents and are not `done`, and the buffer has [versions](Self::set_versions), it
+    /// goes on with another memory.
     ///
     /// # Panics
     /// If the buffer is not (or no longer) part of the graph.
@@ -167,10 +171,11 @@ impl CommandGraph {
         [3, object.0].into_iter().for_each(|word| self.hash.add(word));
     }
 
-    /// Adds a host object of the task graph that exists once, on the node `home`. The effects on it are ordered over all nodes.
+    /// Adds a host object of the task graph that exists once, on the node `home`. The effects on it are
+    /// ordered over all nodes.
     ///
-    /// Exclusive and relaxed effects of tasks that run on the home alone are ordered like those on any object. All parts of another task
-    /// come after all parts of the last one, whatever their orders are.
+    /// Exclusive and relaxed effects of tasks that run on the home alone are ordered like those on any
+    /// object. All parts of another task come after all parts of the last one, whatever their orders are.
     ///
     /// # Panics
     /// If there is no such node.
@@ -180,14 +185,15 @@ impl CommandGraph {
         [5, object.0, home.0.into()].into_iter().for_each(|word| self.hash.add(word));
     }
 
-    /// Removes a host object. No later task can touch it. As with a [buffer](Self::remove_buffer), this is no part of the
-    /// program hash.
+    /// Removes a host object. No later task can touch it. As with a [buffer](Self::remove_buffer), this is no
+    /// part of the program hash.
     pub fn remove_object(&mut self, object: ObjectId) {
         self.effects.remove(object);
     }
 
-    /// The part of a buffer that this node owns: it has the current contents, and sends them to nodes that need them. The
-    /// points that no node owns are current on all nodes, or were never written, or are a pending reduction.
+    /// The part of a buffer that this node owns: it has the current contents, and sends them to nodes that
+    /// need them. The points that no node owns are current on all nodes, or were never written, or are a
+    /// pending reduction.
     ///
     /// # Panics
     /// If the buffer is not (or no longer) part of the graph.
@@ -215,8 +221,8 @@ impl CommandGraph {
         pending.as_ref().map_or(Region::empty(), |pending| pending.region.clone())
     }
 
-    /// Submits the next task. Returns this node's commands for it, in an order that keeps their dependencies. There are
-    /// none if this node has no part in the task.
+    /// Submits the next task. Returns this node's commands for it, in an order that keeps their dependencies.
+    /// There are none if this node has no part in the task.
     ///
     /// This is [`launch_after`](Self::launch_after) without knowledge of what is done.
     ///
@@ -229,8 +235,8 @@ impl CommandGraph {
         self.launch_after(launch, &|_| false)
     }
 
-    /// Like [`launch`](Self::launch), with the knowledge which commands of this node are `done`: they are no reason to go on
-    /// with another [version](Self::set_versions) of a buffer.
+    /// Like [`launch`](Self::launch), with the knowledge which commands of this node are `done`: they are no
+    /// reason to go on with another [version](Self::set_versions) of a buffer.
     ///
     /// # Errors
     /// See [`launch`](Self::launch).
@@ -297,7 +303,8 @@ impl CommandGraph {
         Context { rank: self.rank, task, applied: self.front.applied(), first }
     }
 
-    /// The nodes of a launch, and what this node does to pass turns to them, if the launch has effects on objects of the whole cluster.
+    /// The nodes of a launch, and what this node does to pass turns to them, if the launch has effects on
+    /// objects of the whole cluster.
     fn turns(&self, launch: &Launch) -> Option<Box<Turns>> {
         if !self.effects.have_turns(launch.effects) {
             return None;

@@ -1,11 +1,11 @@
 //! Interned states: the state of a buffer, separated into its pattern and the commands that it names.
 //!
-//! A program that repeats itself brings its buffers into the same states again and again, except for the commands in them.
-//! A [`Pattern`] is such a state with *symbols* (1, 2, 3, …) in the place of commands. Equal patterns are one allocation, so
-//! comparing two states' patterns is comparing pointers.
+//! A program that repeats itself brings its buffers into the same states again and again, except for the
+//! commands in them. A [`Pattern`] is such a state with *symbols* (1, 2, 3, …) in the place of commands.
+//! Equal patterns are one allocation, so comparing two states' patterns is comparing pointers.
 //!
-//! Commands that have read the same box since it was written share a symbol, so a buffer that is read in every step and
-//! never written has the same pattern after each.
+//! Commands that have read the same box since it was written share a symbol, so a buffer that is read in
+//! every step and never written has the same pattern after each.
 
 use super::{
     buffer::{BufferState, Cell, PendingReduction, Reader},
@@ -51,7 +51,8 @@ impl<'a> Structure<'a> {
     }
 }
 
-/// The command that each symbol of a pattern stands for. If a symbol stands for several readers: the last of them.
+/// The command that each symbol of a pattern stands for. If a symbol stands for several readers: the last of
+/// them.
 pub(super) type Ids = SmallVec<[CommandId; 8]>;
 
 /// Pairs of a symbol and one more of the readers that it stands for, beside the last. Ascending.
@@ -67,8 +68,8 @@ pub(super) struct InternedState {
     pub(super) reduction: TaskId,
 }
 
-/// The number of symbols of a pattern, and of extra readers of a state, above which commands before the horizon are
-/// replaced by it.
+/// The number of symbols of a pattern, and of extra readers of a state, above which commands before the
+/// horizon are replaced by it.
 const SYMBOLS: usize = 16;
 
 impl Pattern {
@@ -130,8 +131,8 @@ impl InternedState {
     }
 }
 
-/// A command in the state of a buffer, and 0. If it stands for all readers of a box: the last of them, and a number of the
-/// box. Each key becomes one symbol.
+/// A command in the state of a buffer, and 0. If it stands for all readers of a box: the last of them, and a
+/// number of the box. Each key becomes one symbol.
 type Key = (CommandId, u32);
 
 impl BufferState {
@@ -152,7 +153,8 @@ impl BufferState {
         }
     }
 
-    /// Keeps the last reader of each box. Returns the readers' keys, and the other readers with the numbers of their boxes.
+    /// Keeps the last reader of each box. Returns the readers' keys, and the other readers with the numbers
+    /// of their boxes.
     fn keep_last_readers(&mut self) -> (SmallVec<[Key; 8]>, ExtraReaders) {
         let mut kept: SmallVec<[Reader; 8]> = SmallVec::new();
         let (mut keys, mut extra) = (SmallVec::<[Key; 8]>::new(), ExtraReaders::new());
@@ -193,7 +195,8 @@ impl Patterns {
         keys.extend_from_slice(&readers);
         keys.sort_unstable();
         keys.dedup();
-        // Symbols have the order of the commands that they stand for, so that comparing symbols compares commands.
+        // Symbols have the order of the commands that they stand for, so that comparing symbols compares
+        // commands.
         let symbol = |key| keys.binary_search(&key).expect("every command has a symbol") as u64 + 1;
         state.rename_writers(|id| CommandId(symbol((id, 0))));
         for ((_, reader), key) in state.readers.iter_mut().zip(&readers) {

@@ -21,11 +21,13 @@ pub enum Work {
         /// The index space.
         space: GridBox<3>,
     },
-    /// A host function that runs once, on node 0 unless a [hint](Hints::node) says otherwise. Its index space is one point.
+    /// A host function that runs once, on node 0 unless a [hint](Hints::node) says otherwise. Its index space
+    /// is one point.
     HostOnce,
     /// A host function that runs once on every node. Node `n` is the point `[n, 0, 0]` of the index space.
     Collective,
-    /// A snapshot on every node. Its index space is one point, unless each node has [regions of its own](Hints::own_regions).
+    /// A snapshot on every node. Its index space is one point, unless each node has [regions of its
+    /// own](Hints::own_regions).
     Fence,
     /// An epoch, perhaps with a snapshot on every node. Its index space is that of a fence.
     Epoch,
@@ -80,18 +82,18 @@ pub struct Hints {
     pub tiling: Tiling,
     /// Chunks and pieces are cut at multiples of these sizes along axes 0 and 1.
     pub granularity: [usize; 2],
-    /// The largest number of pieces into which the chunk of a node is cut, along axis 0. Each piece is executed by a command
-    /// of its own, with dependencies of its own: it runs as soon as its own inputs are there. Pieces change nothing about
-    /// which node has which points.
+    /// The largest number of pieces into which the chunk of a node is cut, along axis 0. Each piece is
+    /// executed by a command of its own, with dependencies of its own: it runs as soon as its own inputs are
+    /// there. Pieces change nothing about which node has which points.
     pub pieces: usize,
     /// The node that executes the whole index space.
     pub node: Option<NodeId>,
     /// For tasks with reductions: the largest number of leaves that the index space is cut into;
-    /// [`default_leaves`](super::default_leaves) if it is `None`. The result depends on this number but not on the number of
-    /// nodes. At most as many nodes as leaves take part.
+    /// [`default_leaves`](super::default_leaves) if it is `None`. The result depends on this number but not
+    /// on the number of nodes. At most as many nodes as leaves take part.
     pub leaves: Option<usize>,
-    /// For a snapshot that is of other regions on each node: a hash of the regions of all nodes, for the program hash. Node `n` is
-    /// then the point `[n, 0, 0]` of the index space.
+    /// For a snapshot that is of other regions on each node: a hash of the regions of all nodes, for the
+    /// program hash. Node `n` is then the point `[n, 0, 0]` of the index space.
     pub own_regions: Option<u64>,
 }
 
@@ -130,8 +132,8 @@ impl fmt::Debug for BufferAccess {
 pub struct Reduction {
     /// The buffer.
     pub buffer: BufferId,
-    /// Whether the current contents of the buffer take part: the first leaf then starts from them, the other leaves from
-    /// the identity.
+    /// Whether the current contents of the buffer take part: the first leaf then starts from them, the other
+    /// leaves from the identity.
     pub include_current: bool,
 }
 

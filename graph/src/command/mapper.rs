@@ -13,11 +13,12 @@ use std::{
 
 /// A range mapper with the buffer's extent built in, and all dimensions padded to three.
 ///
-/// It must be monotonic (a part of a chunk maps to a part of the chunk's region) and always give the same answer.
+/// It must be monotonic (a part of a chunk maps to a part of the chunk's region) and always give the same
+/// answer.
 ///
-/// Launches with equal mappers repeat each other, which saves work. Mappers that [`erase`] makes are equal if they are made
-/// of [equal values](RangeMapper::as_value), for buffers of the same extent. So are mappers that are made of one closure that
-/// captures nothing. Other mappers are equal only to their own clones.
+/// Launches with equal mappers repeat each other, which saves work. Mappers that [`erase`] makes are equal if
+/// they are made of [equal values](RangeMapper::as_value), for buffers of the same extent. So are mappers
+/// that are made of one closure that captures nothing. Other mappers are equal only to their own clones.
 #[derive(Clone)]
 pub struct Mapper {
     /// Equal mappers have equal hashes.
@@ -79,8 +80,8 @@ impl Mapper {
         self.hash
     }
 
-    /// Whether the regions of chunks are known to be disjoint and to have the region of the whole index space as their union,
-    /// if the index space is cut along the first `cut` axes only.
+    /// Whether the regions of chunks are known to be disjoint and to have the region of the whole index space
+    /// as their union, if the index space is cut along the first `cut` axes only.
     pub(super) fn is_exact(&self, cut: usize) -> bool {
         self.map.is_exact(cut)
     }

@@ -1,9 +1,9 @@
 //! The command graph: what each node does for the tasks of a program.
 //!
-//! Every node runs the same program, submits every task to a [`CommandGraph`] of its own, and gets only its own commands.
-//! There is no master, and no message is needed to agree on transfers. The node that wrote a region last owns it and
-//! *pushes* it, once, to each node that reads it. The receiver *awaits* the same push, because both nodes derive it from the
-//! same launches.
+//! Every node runs the same program, submits every task to a [`CommandGraph`] of its own, and gets only its
+//! own commands. There is no master, and no message is needed to agree on transfers. The node that wrote a
+//! region last owns it and *pushes* it, once, to each node that reads it. The receiver *awaits* the same
+//! push, because both nodes derive it from the same launches.
 //!
 //! ```
 //! use anabranch_graph::{BufferId, Mode, TaskId, command::*};
@@ -36,81 +36,91 @@
 //! ```
 //!
 //! # Ownership and transfers
-//! For each buffer a node knows which parts it owns, of which parts it has a current copy, and what it has sent to which
-//! node. It knows nothing about the parts that other nodes own (but for what [exchanges](#exchanges) need), so the state takes no more
-//! memory with 4,096 nodes than with two. The writes of a task make the writing nodes owners; all copies elsewhere become stale. Contents given from the
-//! start are current on every node, and no node owns them until they are overwritten. For each buffer and task, a node that
-//! lacks what it reads awaits *one* push, and an owner sends one push that names all receivers.
+//! For each buffer a node knows which parts it owns, of which parts it has a current copy, and what it has
+//! sent to which node. It knows nothing about the parts that other nodes own (but for what
+//! [exchanges](#exchanges) need), so the state takes no more memory with 4,096 nodes than with two. The
+//! writes of a task make the writing nodes owners; all copies elsewhere become stale. Contents given from the
+//! start are current on every node, and no node owns them until they are overwritten. For each buffer and
+//! task, a node that lacks what it reads awaits *one* push, and an owner sends one push that names all
+//! receivers.
 //!
 //! # Exchanges
-//! After a launch that overwrites all of a buffer, every node knows the part of each node. If the next launch that reads the buffer reads the same
-//! region on every node, all nodes have the same list of parts (`source`): the push and the await-push then say so, and
-//! the nodes may exchange the parts in a number of messages that grows with the logarithm of the nodes. This is the case if the mapper
-//! that wrote is one of those that are known to be exact or one node wrote, and if the task that reads is a fence of the same on all nodes or reads with
-//! [`all`](anabranch_grid::all) or [`fixed`](anabranch_grid::fixed) on every node.
+//! After a launch that overwrites all of a buffer, every node knows the part of each node. If the next launch
+//! that reads the buffer reads the same region on every node, all nodes have the same list of parts
+//! (`source`): the push and the await-push then say so, and the nodes may exchange the parts in a number of
+//! messages that grows with the logarithm of the nodes. This is the case if the mapper that wrote is one of
+//! those that are known to be exact or one node wrote, and if the task that reads is a fence of the same on
+//! all nodes or reads with [`all`](anabranch_grid::all) or [`fixed`](anabranch_grid::fixed) on every node.
 //!
 //! # Reductions
-//! The index space of a task with reductions is cut into *leaves* in a way that does not depend on the number of nodes. Each
-//! node computes partial results for its leaves; the buffer is then *pending*. The first task that reads the buffer makes
-//! every node that does so collect the partial results and [`combine`] them in a fixed tree. The first of these nodes becomes
-//! the owner. A result that is overwritten before it is read is never combined.
+//! The index space of a task with reductions is cut into *leaves* in a way that does not depend on the number
+//! of nodes. Each node computes partial results for its leaves; the buffer is then *pending*. The first task
+//! that reads the buffer makes every node that does so collect the partial results and [`combine`] them in a
+//! fixed tree. The first of these nodes becomes the owner. A result that is overwritten before it is read is
+//! never combined.
 //!
 //! # Host objects
 //! Each node has a [host object](CommandGraph::create_object) of its own, unless the object is one of the
-//! [whole cluster](CommandGraph::create_cluster_object). That one exists once, on its home. All parts of a task with an effect on it come
-//! after all parts of the last such task, on whatever nodes: these nodes [pass the turn](CommandKind::PassTurn) to the next ones, in
-//! messages without data. Its snapshot is on all nodes, so that a failure of the object reaches them all.
+//! [whole cluster](CommandGraph::create_cluster_object). That one exists once, on its home. All parts of a
+//! task with an effect on it come after all parts of the last such task, on whatever nodes: these nodes [pass
+//! the turn](CommandKind::PassTurn) to the next ones, in messages without data. Its snapshot is on all nodes,
+//! so that a failure of the object reaches them all.
 //!
 //! # Versions and discards
-//! A node may have [several memories](CommandGraph::set_versions) of a buffer. A launch that overwrites all of the buffer goes to
-//! another memory if commands of this node still read the contents (a frame that is being stored, say), instead of waiting for
-//! them. Several launches that overwrite the buffer together announce this with a [discard](CommandGraph::discard). All
-//! commands of a launch use the memory that is the [current one](CommandGraph::version) after the launch. Each node decides for
-//! itself: the transfers do not depend on it.
+//! A node may have [several memories](CommandGraph::set_versions) of a buffer. A launch that overwrites all
+//! of the buffer goes to another memory if commands of this node still read the contents (a frame that is
+//! being stored, say), instead of waiting for them. Several launches that overwrite the buffer together
+//! announce this with a [discard](CommandGraph::discard). All commands of a launch use the memory that is the
+//! [current one](CommandGraph::version) after the launch. Each node decides for itself: the transfers do not
+//! depend on it.
 //!
 //! # Horizons and epochs
-//! A horizon depends on the whole execution front of its node. When the next one is submitted, the one before is *applied*:
-//! it stands for all commands that precede it, in dependencies and in conflicts, so that the state stays bounded. An epoch is
-//! applied at once: no dependency crosses it.
+//! A horizon depends on the whole execution front of its node. When the next one is submitted, the one before
+//! is *applied*: it stands for all commands that precede it, in dependencies and in conflicts, so that the
+//! state stays bounded. An epoch is applied at once: no dependency crosses it.
 //!
 //! # The way of a launch
-//! [`CommandGraph::launch`] takes these steps. Steps 1 to 4 are skipped for a fence, epoch or horizon without accesses.
+//! [`CommandGraph::launch`] takes these steps. Steps 1 to 4 are skipped for a fence, epoch or horizon without
+//! accesses.
 //!
-//! 1. **Replay?** A launch that repeats an earlier one (equal mappers on the same buffers, divided in the same way), on buffers whose states have
-//!    the same structure as before, is not derived again: its commands are replayed with new numbers (`replay`, `interned`).
-//!    Otherwise:
-//! 2. **Split.** The index space is split by arithmetic, evenly or by [weights](CommandGraph::set_weights): chunks and pieces are
-//!    computed, not listed (`split`).
-//! 3. **Find what is needed.** The range mappers are evaluated for this node's chunk, its pieces, and the whole index space, and
-//!    the launch is checked (`shape`). Nodes that read a region are found by bisection over runs of chunks (`shape::readers`).
-//!    Local accesses such as a stencil take a handful of mapper calls, whose number grows with the logarithm of the number
-//!    of nodes.
+//! 1. **Replay?** A launch that repeats an earlier one (equal mappers on the same buffers, divided in the
+//!    same way), on buffers whose states have the same structure as before, is not derived again: its
+//!    commands are replayed with new numbers (`replay`, `interned`). Otherwise:
+//! 2. **Split.** The index space is split by arithmetic, evenly or by [weights](CommandGraph::set_weights):
+//!    chunks and pieces are computed, not listed (`split`).
+//! 3. **Find what is needed.** The range mappers are evaluated for this node's chunk, its pieces, and the
+//!    whole index space, and the launch is checked (`shape`). Nodes that read a region are found by bisection
+//!    over runs of chunks (`shape::readers`). Local accesses such as a stencil take a handful of mapper
+//!    calls, whose number grows with the logarithm of the number of nodes.
 //! 4. **Derive** (`derive`), from and into the states of the buffers (`buffer`, in `slots`):
-//!    1. for each buffer: resolve a pending reduction, push what other nodes lack, await what this node lacks;
+//!    1. for each buffer: resolve a pending reduction, push what other nodes lack, await what this node
+//!       lacks;
 //!    2. mark what the task writes as overwritten, and execute the pieces of this node's chunk;
 //!    3. make the buffers that the task reduces to pending.
-//! 5. **Effects.** Effects on host objects add dependencies and conflicts (`effects`), and those on host objects of the whole cluster
-//!    commands that come before all others (`turn`).
-//! 6. **Number.** The edges of the new commands are finished, and the commands join the execution front (`front`).
+//! 5. **Effects.** Effects on host objects add dependencies and conflicts (`effects`), and those on host
+//!    objects of the whole cluster commands that come before all others (`turn`).
+//! 6. **Number.** The edges of the new commands are finished, and the commands join the execution front
+//!    (`front`).
 //!
 //! A rolling hash of everything that was submitted (`hash`) shows whether two nodes run the same program.
 //!
 //! The graph generates commands; it does not execute them.
 //!
 //! # Checks
-//! Range mappers must be monotonic. Those that write must also be *exact*: pieces write disjoint regions whose union is the
-//! region that the whole task writes. Everything that the whole task reads must have been written. Every node finds the same
-//! error, because it checks the whole task and not its own part. That costs nothing for mappers that are known to be exact
-//! (one-to-one, permuted, and the even split of rows), and a call for each piece on all nodes for other mappers that write,
-//! unless the launch repeats an earlier one. One mistake is noticed only by nodes that it concerns: a mapper that *reads* and
-//! is not monotonic.
+//! Range mappers must be monotonic. Those that write must also be *exact*: pieces write disjoint regions
+//! whose union is the region that the whole task writes. Everything that the whole task reads must have been
+//! written. Every node finds the same error, because it checks the whole task and not its own part. That
+//! costs nothing for mappers that are known to be exact (one-to-one, permuted, and the even split of rows),
+//! and a call for each piece on all nodes for other mappers that write, unless the launch repeats an earlier
+//! one. One mistake is noticed only by nodes that it concerns: a mapper that *reads* and is not monotonic.
 //!
 //! # Sources
-//! Ownership, push and await-push, and the command graph itself follow Celerity: F. Knorr, P. Thoman, T. Fahringer,
-//! "Declarative Data Flow in a Graph-Based Distributed Memory Runtime System", 2022,
+//! Ownership, push and await-push, and the command graph itself follow Celerity: F. Knorr, P. Thoman, T.
+//! Fahringer, "Declarative Data Flow in a Graph-Based Distributed Memory Runtime System", 2022,
 //! <https://doi.org/10.1007/s10766-022-00743-4>, and P. Salzmann et al., "An Asynchronous Dataflow-Driven Execution Model For
-//! Distributed Accelerator Computing", 2023, <https://doi.org/10.1109/CCGrid57682.2023.00018>. Horizons are described in
-//! P. Thoman, P. Salzmann, "Command Horizons: Coalescing Data Dependencies while Maintaining Asynchronicity", 2023,
+//! Distributed Accelerator Computing", 2023, <https://doi.org/10.1109/CCGrid57682.2023.00018>. Horizons are
+//! described in P. Thoman, P. Salzmann, "Command Horizons: Coalescing Data Dependencies while Maintaining
+//! Asynchronicity", 2023,
 //! <https://doi.org/10.1007/978-3-031-32316-4_2>.
 
 mod buffer;

@@ -19,8 +19,8 @@ pub struct Part {
 }
 
 /// The part of a task that `node`, one of `nodes`, executes. `reduced` is the number of elements that the
-/// task reduces to, if it has reductions. The [weights of the nodes](super::CommandGraph::weights) are those of the graph when the task is
-/// launched.
+/// task reduces to, if it has reductions. The [weights of the nodes](super::CommandGraph::weights) are those
+/// of the graph when the task is launched.
 ///
 /// ```
 /// use anabranch_graph::command::{Hints, NodeId, Work, part_of_node};
@@ -74,8 +74,8 @@ pub fn pieces_of_node(
     (0..pieces).map(move |at| split.piece(own.start, at))
 }
 
-/// The leaves of the reduction tree that each node computes, for the nodes that compute any, ascending. `reduced` is the number
-/// of elements that the task reduces to.
+/// The leaves of the reduction tree that each node computes, for the nodes that compute any, ascending.
+/// `reduced` is the number of elements that the task reduces to.
 ///
 /// ```
 /// use anabranch_graph::command::{Hints, NodeId, Work, leaves_by_node};

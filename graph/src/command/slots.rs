@@ -14,8 +14,8 @@ use smallvec::SmallVec;
 
 /// A place for the state of one buffer.
 ///
-/// [Derivations](super::derive) work on live states, [replays](super::replay) on interned ones. A state changes its form
-/// when a launch needs the other one.
+/// [Derivations](super::derive) work on live states, [replays](super::replay) on interned ones. A state
+/// changes its form when a launch needs the other one.
 pub(super) enum Slot {
     Free,
     Live(BufferState),
@@ -82,8 +82,8 @@ impl BufferSlots {
         }
     }
 
-    /// Leaves the memories of the buffers that a launch overwrites completely, if commands still read them that the launch
-    /// does not come after anyway. The launch has no error.
+    /// Leaves the memories of the buffers that a launch overwrites completely, if commands still read them
+    /// that the launch does not come after anyway. The launch has no error.
     #[inline(never)]
     pub(super) fn leave_overwritten(&mut self, shape: &Shape, done: Done<'_>) {
         let slots = self.slots_of(&shape.buffers);

@@ -1,11 +1,13 @@
 //! Splits by arithmetic: the box and the node of each chunk and its pieces, without a list of them.
 //!
-//! An index space is cut into chunks, at most one for each node, and each chunk into pieces. The chunks do not depend on the
-//! number of pieces, so that no data moves between nodes because two tasks have different numbers of pieces.
+//! An index space is cut into chunks, at most one for each node, and each chunk into pieces. The chunks do
+//! not depend on the number of pieces, so that no data moves between nodes because two tasks have different
+//! numbers of pieces.
 //!
-//! Without weights, chunks are as even as possible, and each of the first nodes has one that is not empty. With [`Weights`],
-//! each node has one, in proportion to its weight and perhaps empty. A row of tiles is as high as the weights of its nodes are
-//! together, and divided by these weights. If the tiles were fewer than nodes, the chunks are rows.
+//! Without weights, chunks are as even as possible, and each of the first nodes has one that is not empty.
+//! With [`Weights`], each node has one, in proportion to its weight and perhaps empty. A row of tiles is as
+//! high as the weights of its nodes are together, and divided by these weights. If the tiles were fewer than
+//! nodes, the chunks are rows.
 
 use super::{
     launch::{Hints, Tiling, Work},
@@ -41,8 +43,8 @@ impl Runs {
     }
 }
 
-/// An axis of an index space. It is cut into leaves (units of granularity, or the leaves of a reduction tree), and the
-/// leaves are divided into chunks.
+/// An axis of an index space. It is cut into leaves (units of granularity, or the leaves of a reduction
+/// tree), and the leaves are divided into chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Axis {
     first: usize,
@@ -96,7 +98,8 @@ impl Axis {
     }
 }
 
-/// The split of a task's index space. The chunks are numbered row by row, and each of the first nodes has one.
+/// The split of a task's index space. The chunks are numbered row by row, and each of the first nodes has
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Split {
     space: GridBox<3>,
@@ -117,8 +120,8 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    /// The split of a task's index space. If the task reduces, `reduced` is the number of elements of the largest buffer
-    /// that it reduces to. Weights concern tasks that the nodes [divide](Work::is_divided).
+    /// The split of a task's index space. If the task reduces, `reduced` is the number of elements of the
+    /// largest buffer that it reduces to. Weights concern tasks that the nodes [divide](Work::is_divided).
     pub(crate) fn new(
         work: &Work,
         hints: &Hints,
@@ -195,7 +198,8 @@ impl Split {
         self.space
     }
 
-    /// The number of chunks on all nodes, those that are empty included. A space that every node executes is one chunk.
+    /// The number of chunks on all nodes, those that are empty included. A space that every node executes is
+    /// one chunk.
     pub(crate) fn chunks(&self) -> usize {
         self.chunks
     }
@@ -346,8 +350,8 @@ impl Split {
     }
 }
 
-/// The number of rows and columns of tiles: as many tiles as fit, as square as possible, more rows at a tie. The same rule
-/// as in [`split_2d`](anabranch_grid::split_2d).
+/// The number of rows and columns of tiles: as many tiles as fit, as square as possible, more rows at a tie.
+/// The same rule as in [`split_2d`](anabranch_grid::split_2d).
 fn tile_grid(axes: [&Axis; 2], count: usize) -> [usize; 2] {
     let most = axes.map(Axis::units);
     let mut best = ([1, 1], 0, usize::MAX);

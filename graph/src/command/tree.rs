@@ -1,9 +1,10 @@
 //! The fixed shape in which the partial results of a reduction are combined.
 //!
-//! The tree over several leaves combines two trees: one over the largest power of two of leaves that is less than all, and
-//! one over the rest. So neighbours are combined first, then neighbours of those, and so on. The shape depends only on the
-//! number of leaves, so the result has the same bits on any number of nodes. A node with the partial results of consecutive
-//! leaves can combine those that form whole [`subtrees`], and send fewer.
+//! The tree over several leaves combines two trees: one over the largest power of two of leaves that is less
+//! than all, and one over the rest. So neighbours are combined first, then neighbours of those, and so on.
+//! The shape depends only on the number of leaves, so the result has the same bits on any number of nodes. A
+//! node with the partial results of consecutive leaves can combine those that form whole [`subtrees`], and
+//! send fewer.
 
 use anabranch_grid::GridBox;
 use std::ops::Range;
@@ -11,16 +12,17 @@ use std::ops::Range;
 /// The largest number of leaves of a reduction over a small index space.
 const LEAVES: usize = 64;
 
-/// The number of points of an index space for which it gets one more leaf. The work for them takes much longer than
-/// beginning a partial result and combining it.
+/// The number of points of an index space for which it gets one more leaf. The work for them takes much
+/// longer than beginning a partial result and combining it.
 const POINTS: usize = 1 << 15;
 
 /// The number of points of an index space per element of a partial result, for the same reason.
 const POINTS_PER_ELEMENT: usize = 1 << 9;
 
-/// The largest number of leaves of a reduction, unless the program chooses another: [`Hints::leaves`](super::Hints::leaves).
-/// It depends on the size of the index space and of the largest buffer that is reduced to (`elements`), so that large
-/// reductions have leaves for many nodes and threads. There are never more leaves than rows.
+/// The largest number of leaves of a reduction, unless the program chooses another:
+/// [`Hints::leaves`](super::Hints::leaves). It depends on the size of the index space and of the largest
+/// buffer that is reduced to (`elements`), so that large reductions have leaves for many nodes and threads.
+/// There are never more leaves than rows.
 ///
 /// ```
 /// use anabranch_graph::command::default_leaves;
@@ -57,8 +59,8 @@ pub fn subtrees(leaves: u32, run: Range<u32>) -> Vec<Range<u32>> {
     found
 }
 
-/// Combines the partial results of the tree over the leaves `tree`. The parts are subtrees, as [`subtrees`] gives them, in
-/// ascending order.
+/// Combines the partial results of the tree over the leaves `tree`. The parts are subtrees, as [`subtrees`]
+/// gives them, in ascending order.
 ///
 /// ```
 /// use anabranch_graph::command::combine;

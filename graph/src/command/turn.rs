@@ -1,10 +1,12 @@
 //! Turns: the order of effects on a host object of the whole cluster.
 //!
-//! Such an object exists once, on one node, its *home*. A task with an effect on it may run on one node or in parts on several, and all
-//! parts of a task come after all parts of the task before it. So the nodes of a task have the *turn*, and pass it to the nodes of the
-//! next one, in messages without data. It is collected along a tree of the nodes that have it, to the *root*, and spread from there along
-//! a tree of the nodes that get it: a node sends and awaits as many messages as the number of nodes has binary digits, for each of the
-//! two trees. As long as tasks run on one and the same node, there is no message, and the effects on that node order them.
+//! Such an object exists once, on one node, its *home*. A task with an effect on it may run on one node or in
+//! parts on several, and all parts of a task come after all parts of the task before it. So the nodes of a
+//! task have the *turn*, and pass it to the nodes of the next one, in messages without data. It is collected
+//! along a tree of the nodes that have it, to the *root*, and spread from there along a tree of the nodes
+//! that get it: a node sends and awaits as many messages as the number of nodes has binary digits, for each
+//! of the two trees. As long as tasks run on one and the same node, there is no message, and the effects on
+//! that node order them.
 
 use super::{
     launch::Launch,
@@ -55,7 +57,8 @@ impl Turn {
         found
     }
 
-    /// The nodes of the launch have the turn now. After a snapshot only the home has it, because the other nodes do not reach the object.
+    /// The nodes of the launch have the turn now. After a snapshot only the home has it, because the other
+    /// nodes do not reach the object.
     pub(super) fn pass_to(&mut self, next: &Nodes, launch: &Launch) {
         if launch.work.snapshot().is_some() {
             self.nodes = smallvec![self.home];

@@ -71,11 +71,11 @@ pub struct Command {
     pub task: TaskId,
     /// The action, with its operands.
     pub kind: CommandKind,
-    /// The commands that it comes after: at most one edge to each, ascending. Every command but the root epoch has at
-    /// least one edge.
+    /// The commands that it comes after: at most one edge to each, ascending. Every command but the root
+    /// epoch has at least one edge.
     pub dependencies: SmallVec<[CommandDependency; 4]>,
-    /// Earlier commands that must never run at the same time, although either may run first. Ascending, without commands
-    /// that it depends on.
+    /// Earlier commands that must never run at the same time, although either may run first. Ascending,
+    /// without commands that it depends on.
     pub conflicts: SmallVec<[CommandId; 2]>,
 }
 
@@ -97,8 +97,8 @@ pub enum TransferKind {
     Partials,
 }
 
-/// The name of a transfer. Sender and receivers derive the same name without a message. A node sends at most one message of a
-/// name to each other node. It may await the message in parts.
+/// The name of a transfer. Sender and receivers derive the same name without a message. A node sends at most
+/// one message of a name to each other node. It may await the message in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransferName {
     /// The task that needs the data.
@@ -125,8 +125,8 @@ pub enum CommandKind {
     Execute {
         /// The piece of the index space.
         chunk: Chunk<3>,
-        /// The leaves of the reduction tree that the piece consists of, each with a partial result of its own; empty for
-        /// tasks without reductions.
+        /// The leaves of the reduction tree that the piece consists of, each with a partial result of its
+        /// own; empty for tasks without reductions.
         leaves: Range<u32>,
     },
     /// Sends parts of a buffer that this node owns and other nodes lack: one message to each target.
@@ -135,19 +135,20 @@ pub enum CommandKind {
         buffer: BufferId,
         /// The receivers and their regions, by ascending node.
         targets: Arc<[Target]>,
-        /// The parts of all nodes, by ascending node, if every node gets all of them. Then the nodes can exchange them together, in few
-        /// messages. Each node has the same list. The list names only nodes whose part is not empty.
+        /// The parts of all nodes, by ascending node, if every node gets all of them. Then the nodes can
+        /// exchange them together, in few messages. Each node has the same list. The list names only nodes
+        /// whose part is not empty.
         exchange: Option<Arc<[(NodeId, Region<3>)]>>,
     },
-    /// Waits until a region has arrived from its owners, in any number of messages. A message may also hold parts of the
-    /// regions of other commands of the same task and buffer; these regions are disjoint.
+    /// Waits until a region has arrived from its owners, in any number of messages. A message may also hold
+    /// parts of the regions of other commands of the same task and buffer; these regions are disjoint.
     AwaitPush {
         /// The buffer.
         buffer: BufferId,
         /// The union of everything that must arrive.
         region: Region<3>,
-        /// The parts of all nodes if every node gets them, as in [`Push`](Self::Push). Then this is the only await of the task and the
-        /// buffer, and the region is what other nodes have.
+        /// The parts of all nodes if every node gets them, as in [`Push`](Self::Push). Then this is the only
+        /// await of the task and the buffer, and the region is what other nodes have.
         exchange: Option<Arc<[(NodeId, Region<3>)]>>,
     },
     /// Sends this node's partial results of a reduction.
@@ -158,13 +159,13 @@ pub enum CommandKind {
         region: Region<3>,
         /// The task that computed the partial results.
         reduction: TaskId,
-        /// The leaves that this node computed. Whole [subtrees](crate::command::subtrees) can be combined before they are
-        /// sent.
+        /// The leaves that this node computed. Whole [subtrees](crate::command::subtrees) can be combined
+        /// before they are sent.
         leaves: Range<u32>,
         /// The receivers, ascending.
         targets: Arc<[NodeId]>,
-        /// Whether every node wants the partial results: then all nodes can exchange them together, in few messages. Each
-        /// node has the same answer.
+        /// Whether every node wants the partial results: then all nodes can exchange them together, in few
+        /// messages. Each node has the same answer.
         everywhere: bool,
     },
     /// Waits for the partial results of all leaves that this node did not compute itself.
@@ -182,7 +183,8 @@ pub enum CommandKind {
         /// Whether every node wants the partial results, as in [`PushPartials`](Self::PushPartials).
         everywhere: bool,
     },
-    /// Combines all partial results, as [`combine`](crate::command::combine) does, and writes them to the buffer.
+    /// Combines all partial results, as [`combine`](crate::command::combine) does, and writes them to the
+    /// buffer.
     Reduce {
         /// The buffer that is reduced to.
         buffer: BufferId,
@@ -193,9 +195,10 @@ pub enum CommandKind {
         /// The total number of leaves; 0 if the index space is empty, and the result is the identity.
         leaves: u32,
     },
-    /// Passes the turn of a host object of the [whole cluster](crate::command::CommandGraph::create_cluster_object) on: one message
-    /// without data to each target, in which a failure may stand. For a task, an object and a pass, a node sends at most one message to
-    /// each other node.
+    /// Passes the turn of a host object of the [whole
+    /// cluster](crate::command::CommandGraph::create_cluster_object) on: one message without data to each
+    /// target, in which a failure may stand. For a task, an object and a pass, a node sends at most one
+    /// message to each other node.
     PassTurn {
         /// The object.
         object: ObjectId,
@@ -215,7 +218,8 @@ pub enum CommandKind {
     },
     /// Takes a snapshot of what the task reads.
     Fence,
-    /// Follows everything before it and precedes everything after it, and takes a snapshot of what the task reads.
+    /// Follows everything before it and precedes everything after it, and takes a snapshot of what the task
+    /// reads.
     Epoch,
     /// Stands for everything before it, without waiting.
     Horizon,
@@ -241,7 +245,8 @@ impl Command {
         Some(TransferName { task: self.task, buffer, kind })
     }
 
-    /// Adds an edge unless it repeats the last one. [`finish_edges`](Self::finish_edges) removes other repeats.
+    /// Adds an edge unless it repeats the last one. [`finish_edges`](Self::finish_edges) removes other
+    /// repeats.
     pub(super) fn after(&mut self, on: CommandId, kind: Kind) {
         let new = CommandDependency { on, kind };
         if self.dependencies.last() != Some(&new) {
@@ -249,15 +254,17 @@ impl Command {
         }
     }
 
-    /// Keeps one edge per command, the strongest, ascending. Edges to commands before `applied` go to `applied` instead. An
-    /// edge to the last epoch stays only if it is the only one, because every later command comes after the epoch.
+    /// Keeps one edge per command, the strongest, ascending. Edges to commands before `applied` go to
+    /// `applied` instead. An edge to the last epoch stays only if it is the only one, because every later
+    /// command comes after the epoch.
     pub(super) fn finish_edges(&mut self, applied: CommandId, epoch: CommandId) {
         let found = &mut self.dependencies;
         if !self.conflicts.is_empty() {
             self.conflicts.sort_unstable();
             self.conflicts.dedup();
             if self.conflicts[0] < applied {
-                // A command after the horizon never runs at the same time as the commands that the horizon stands for.
+                // A command after the horizon never runs at the same time as the commands that the horizon
+                // stands for.
                 self.conflicts.retain(|c| *c >= applied);
                 found.push(CommandDependency { on: applied, kind: Kind::Serial });
             }

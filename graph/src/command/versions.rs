@@ -1,8 +1,9 @@
 //! Versions: several memories of one buffer on this node.
 //!
-//! A complete overwrite of a buffer whose contents are still being read, or a discard of such contents, leaves the memory to
-//! its readers and goes on with another memory. This is a local matter of each node: neither the transfers nor the contents
-//! depend on it. The memories are numbered from 0, and there are never more than [`Versions::set_max`] says.
+//! A complete overwrite of a buffer whose contents are still being read, or a discard of such contents,
+//! leaves the memory to its readers and goes on with another memory. This is a local matter of each node:
+//! neither the transfers nor the contents depend on it. The memories are numbered from 0, and there are never
+//! more than [`Versions::set_max`] says.
 
 use super::{buffer::Reader, types::CommandId};
 use smallvec::SmallVec;
@@ -23,8 +24,8 @@ pub(super) struct Versions {
     current: u32,
     /// The memory that was left longest ago comes first.
     spare: Vec<Spare>,
-    /// Commands that read the current memory and do not delay leaving it: pushes, which end soon or with the exchange of all nodes, and commands that
-    /// used it before it became the current one.
+    /// Commands that read the current memory and do not delay leaving it: pushes, which end soon or with the
+    /// exchange of all nodes, and commands that used it before it became the current one.
     ignored: SmallVec<[CommandId; 8]>,
     /// Whether the contents were discarded, and nothing was written since.
     pub(super) is_discarded: bool,
@@ -66,8 +67,8 @@ impl Versions {
         self.ignored.push(push);
     }
 
-    /// Leaves the current memory to these users. Makes an unused memory, a new one, or the one that was left longest ago the
-    /// current one, and returns the commands that still use it.
+    /// Leaves the current memory to these users. Makes an unused memory, a new one, or the one that was left
+    /// longest ago the current one, and returns the commands that still use it.
     pub(super) fn leave(&mut self, users: Vec<Reader>, done: Done<'_>) -> Vec<Reader> {
         let unused = self.spare.iter().position(|spare| spare.users.iter().all(|(_, user)| done(*user)));
         let next = match unused {

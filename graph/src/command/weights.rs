@@ -1,7 +1,7 @@
 //! Weights of the nodes: the share of each node in an index space that all of them divide.
 //!
-//! A weight becomes a whole number as soon as it is given, and all shares follow from whole numbers. So all nodes find the same
-//! shares, on whatever processors.
+//! A weight becomes a whole number as soon as it is given, and all shares follow from whole numbers. So all
+//! nodes find the same shares, on whatever processors.
 
 use rustc_hash::FxHasher;
 use std::{
@@ -15,10 +15,11 @@ const BITS: u32 = 32;
 
 /// The weights of all nodes.
 ///
-/// A node has a share of the rows of an index space in proportion to its weight. Only the ratios of the weights matter. A weight counts to one part in
-/// 2^32 of the largest, and a node with weight 0 has no share. Each border between the shares of two nodes is rounded
-/// to the nearest row, up if two are equally near. So a share differs from the exact one by less than a row, a small change of
-/// the weights moves the borders a little, and finding the share of a node takes the same time with any number of them.
+/// A node has a share of the rows of an index space in proportion to its weight. Only the ratios of the
+/// weights matter. A weight counts to one part in 2^32 of the largest, and a node with weight 0 has no share.
+/// Each border between the shares of two nodes is rounded to the nearest row, up if two are equally near. So
+/// a share differs from the exact one by less than a row, a small change of the weights moves the borders a
+/// little, and finding the share of a node takes the same time with any number of them.
 ///
 /// ```
 /// use anabranch_graph::command::Weights;
@@ -38,7 +39,8 @@ struct Sums {
 }
 
 impl Weights {
-    /// The weights of the nodes, in their order; `None` unless each is a finite number that is at least 0, and one is larger.
+    /// The weights of the nodes, in their order; `None` unless each is a finite number that is at least 0,
+    /// and one is larger.
     pub fn new(weights: &[f64]) -> Option<Self> {
         let largest = weights.iter().copied().fold(0.0, f64::max);
         let valid = weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0);
@@ -69,7 +71,8 @@ impl Weights {
         self.share_of(rows, 0..self.nodes(), node..node + 1)
     }
 
-    /// The share of the nodes `run` in things that the nodes `among` divide. They have none if all of these have weight 0.
+    /// The share of the nodes `run` in things that the nodes `among` divide. They have none if all of these
+    /// have weight 0.
     pub(super) fn share_of(&self, things: usize, among: Range<usize>, run: Range<usize>) -> Range<usize> {
         let first = self.0.sums[among.start];
         let all = u128::from(self.0.sums[among.end] - first);
@@ -121,8 +124,8 @@ fn whole(weight: f64, largest: f64) -> u64 {
     mantissa.checked_shr(smaller).unwrap_or(0).max(1)
 }
 
-/// The mantissa of a positive number, as a whole number of 53 bits, and the exponent of 2 to go with it, above that of the
-/// smallest number.
+/// The mantissa of a positive number, as a whole number of 53 bits, and the exponent of 2 to go with it,
+/// above that of the smallest number.
 fn parts(number: f64) -> (u64, u32) {
     const FRACTION: u32 = f64::MANTISSA_DIGITS - 1;
     let bits = number.to_bits();

@@ -8,8 +8,8 @@ use super::{
 use std::fmt::Write;
 
 impl Drawing {
-    /// The drawing in Graphviz' language. Clusters are subgraphs. Conflicts are dashed, have no arrowheads and put no
-    /// constraint on the ranks of their ends.
+    /// The drawing in Graphviz' language. Clusters are subgraphs. Conflicts are dashed, have no arrowheads
+    /// and put no constraint on the ranks of their ends.
     pub fn to_dot(&self) -> String {
         let mut out = format!("digraph {} {{\n", quoted(self.title()));
         let title = match self.note() {

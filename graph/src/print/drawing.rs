@@ -28,7 +28,8 @@ impl Drawing {
         Self::with_limit(title, DEFAULT_LIMIT)
     }
 
-    /// An empty drawing that keeps the first `limit` nodes and the edges between them, at most ten for each node.
+    /// An empty drawing that keeps the first `limit` nodes and the edges between them, at most ten for each
+    /// node.
     pub fn with_limit(title: impl Into<String>, limit: usize) -> Self {
         Self {
             title: title.into(),

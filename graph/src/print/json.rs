@@ -1,7 +1,8 @@
 //! JSON, for other programs.
 //!
-//! It is written by hand: `serde_json` among the dependencies adds implementations of `PartialEq` for the primitive types, and
-//! comparisons such as `slice == []` then fail to infer their types in every program that uses this crate.
+//! It is written by hand: `serde_json` among the dependencies adds implementations of `PartialEq` for the
+//! primitive types, and comparisons such as `slice == []` then fail to infer their types in every program
+//! that uses this crate.
 
 use super::drawing::Drawing;
 use std::fmt::{Display, Write};
@@ -22,9 +23,9 @@ impl Drawing {
     /// }
     /// ```
     ///
-    /// `note`, `cluster` and `state` are a string or `null`; all other values are a string or a list. Kinds and states
-    /// are the words that [`NodeKind`](super::NodeKind), [`EdgeKind`](super::EdgeKind) and [`State`](super::State)
-    /// display. Nodes and edges stand in the order in which they were added.
+    /// `note`, `cluster` and `state` are a string or `null`; all other values are a string or a list. Kinds
+    /// and states are the words that [`NodeKind`](super::NodeKind), [`EdgeKind`](super::EdgeKind) and
+    /// [`State`](super::State) display. Nodes and edges stand in the order in which they were added.
     pub fn to_json(&self) -> String {
         let nodes = self.nodes().iter().map(|node| {
             let details = node.details.iter().map(string).collect::<Vec<_>>().join(", ");

@@ -9,7 +9,8 @@ use super::{
 impl Drawing {
     /// The drawing as a Mermaid flowchart.
     ///
-    /// Mermaid draws no legend. Colours tell the kinds of edges apart; conflicts are dashed and have no arrowheads.
+    /// Mermaid draws no legend. Colours tell the kinds of edges apart; conflicts are dashed and have no
+    /// arrowheads.
     pub fn to_mermaid(&self) -> String {
         let mut lines =
             vec!["---".to_owned(), format!("title: {}", quoted_title(self.title())), "---".to_owned()];
@@ -80,8 +81,8 @@ fn edge(edge: &Edge, [from, to]: [usize; 2]) -> String {
     format!("n{from} {arrow}{label} n{to}")
 }
 
-/// Escapes text for a label: Mermaid reads labels as HTML with character codes of its own, `#…;`, so every character
-/// that could be markup becomes such a code.
+/// Escapes text for a label: Mermaid reads labels as HTML with character codes of its own, `#…;`, so every
+/// character that could be markup becomes such a code.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in printable(text).chars() {

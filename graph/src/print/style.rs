@@ -1,4 +1,5 @@
-//! Colours, the same in every format: light fills with dark text. The kinds of edges differ in tone as well as in hue.
+//! Colours, the same in every format: light fills with dark text. The kinds of edges differ in tone as well
+//! as in hue.
 
 use super::element::{EdgeKind, NodeKind, State};
 

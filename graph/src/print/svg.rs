@@ -1,7 +1,7 @@
 //! SVG: a picture for browsers and documents.
 //!
-//! Text stays text, in a monospaced font, so that boxes fit whichever monospaced font the viewer has. Looks are
-//! attributes, not style sheets, so that a picture inside an HTML page changes nothing around it.
+//! Text stays text, in a monospaced font, so that boxes fit whichever monospaced font the viewer has. Looks
+//! are attributes, not style sheets, so that a picture inside an HTML page changes nothing around it.
 
 use super::{
     drawing::{Drawing, printable},
@@ -22,7 +22,8 @@ const LABEL: f64 = 10.0;
 const LABEL_CHARS: usize = 24;
 
 impl Drawing {
-    /// The drawing as a picture: layers from top to bottom, a lane for each cluster, a legend of the kinds that occur.
+    /// The drawing as a picture: layers from top to bottom, a lane for each cluster, a legend of the kinds
+    /// that occur.
     ///
     /// Long lines are shortened. A tooltip shows the whole text of a node and the kind of an edge.
     pub fn to_svg(&self) -> String {
@@ -80,8 +81,8 @@ impl Drawing {
     }
 
     fn links(&self) -> Vec<Link> {
-        // Conflicts have no arrowheads, so a bundle of them reads as if its branches were connected. Bundle them only where
-        // there is no room.
+        // Conflicts have no arrowheads, so a bundle of them reads as if its branches were connected. Bundle
+        // them only where there is no room.
         let conflicts = self.edges().iter().filter(|e| !e.kind.is_directed()).count();
         let crowded = conflicts > self.nodes().len();
         let size = |text: &str| [cells(&shortened(text, LABEL_CHARS)) * LABEL * CELL + 4.0, LABEL + 2.0];

@@ -1,12 +1,14 @@
-//! What a residence knows about one box: the memories that are current there, and the copies that made them so.
+//! What a residence knows about one box: the memories that are current there, and the copies that made them
+//! so.
 
 use super::memory::{Memories, MemoryId};
 use smallvec::SmallVec;
 
 /// The state of the elements of a box.
 ///
-/// `pending` has at most one copy per memory, in the order of submission, so that equal states are equal values. Each of its
-/// memories is in `current`. The memory that was written last is in `current` and never in `pending`.
+/// `pending` has at most one copy per memory, in the order of submission, so that equal states are equal
+/// values. Each of its memories is in `current`. The memory that was written last is in `current` and never
+/// in `pending`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cell<C> {
     current: Memories,
@@ -32,8 +34,9 @@ impl<C: Clone + Eq> Cell<C> {
         self.current == Memories::only(MemoryId::HOST)
     }
 
-    /// The memory to copy from: the host's if it is current. Otherwise a device's that waits for no copy. A device that waits for
-    /// one is no source then: all copies to devices come from the host, whose value has been struck out, so that copy fails too.
+    /// The memory to copy from: the host's if it is current. Otherwise a device's that waits for no copy. A
+    /// device that waits for one is no source then: all copies to devices come from the host, whose value has
+    /// been struck out, so that copy fails too.
     pub(super) fn source(&self) -> MemoryId {
         if self.is_current_in(Memories::only(MemoryId::HOST)) {
             return MemoryId::HOST;

@@ -7,13 +7,14 @@ use super::{
 use anabranch_grid::{Extent, GridBox, Region, RegionMap};
 use smallvec::SmallVec;
 
-/// Which memories have the current values of which elements of one version of a buffer, and which copies an access needs.
+/// Which memories have the current values of which elements of one version of a buffer, and which copies an
+/// access needs.
 ///
-/// `C` identifies a copy. The caller chooses it: a task's id, or a handle to it. Two copies that are not known to have ended
-/// must have different ids.
+/// `C` identifies a copy. The caller chooses it: a task's id, or a handle to it. Two copies that are not
+/// known to have ended must have different ids.
 ///
-/// A memory is current from the submission of a copy on, not from its end. So the task that needs the copy must come after
-/// it, and every later task too, until the copy is known to be done.
+/// A memory is current from the submission of a copy on, not from its end. So the task that needs the copy
+/// must come after it, and every later task too, until the copy is known to be done.
 ///
 /// ```
 /// use anabranch_graph::{MemoryCopy, MemoryId, Residence};
@@ -60,15 +61,16 @@ impl<C: Clone + Eq> Residence<C> {
         self.cells.extent()
     }
 
-    /// The copies that `memory` needs before `region` can be read there, in an order in which they can be submitted. Notes
-    /// nothing: call [`copied`](Residence::copied) for each copy, before the next access.
+    /// The copies that `memory` needs before `region` can be read there, in an order in which they can be
+    /// submitted. Notes nothing: call [`copied`](Residence::copied) for each copy, before the next access.
     ///
-    /// A copy begins in the host's memory wherever that is current. Other elements go from a device to the host, and on in a
-    /// second copy if another device needs them. The elements that come from one memory are in copies of their own, so that they
-    /// wait for no other memory.
+    /// A copy begins in the host's memory wherever that is current. Other elements go from a device to the
+    /// host, and on in a second copy if another device needs them. The elements that come from one memory are
+    /// in copies of their own, so that they wait for no other memory.
     ///
-    /// A copy must come after the copies that made its source current, which [`made_by`](Residence::made_by) says, and after the
-    /// tasks that wrote the region. A later write of the region must come after the copy, as after any reader.
+    /// A copy must come after the copies that made its source current, which [`made_by`](Residence::made_by)
+    /// says, and after the tasks that wrote the region. A later write of the region must come after the copy,
+    /// as after any reader.
     ///
     /// # Panics
     /// If the id of the memory is not below [`MemoryId::COUNT`].
@@ -100,8 +102,8 @@ impl<C: Clone + Eq> Residence<C> {
     /// Notes that a copy has been submitted: from now on its target is current, because of the copy `id`.
     ///
     /// # Panics
-    /// If the source is not current in all of the region, or the target is current in a part of it already. Copies that
-    /// [`missing`](Residence::missing) has just returned, in their order, do not panic.
+    /// If the source is not current in all of the region, or the target is current in a part of it already.
+    /// Copies that [`missing`](Residence::missing) has just returned, in their order, do not panic.
     #[track_caller]
     pub fn copied(&mut self, copy: &MemoryCopy, id: C) {
         let (from, to) = (Memories::only(copy.from), Memories::only(copy.to));
@@ -117,8 +119,8 @@ impl<C: Clone + Eq> Residence<C> {
         }
     }
 
-    /// The copies that made parts of `region` current in `memory` and are not known to be done, each once. A task that
-    /// accesses the region there must come after them.
+    /// The copies that made parts of `region` current in `memory` and are not known to be done, each once. A
+    /// task that accesses the region there must come after them.
     pub fn made_by(&self, memory: MemoryId, region: &Region<3>) -> impl Iterator<Item = &C> {
         let mut copies = SmallVec::<[&C; 4]>::new();
         for (_, cell) in region.boxes().iter().flat_map(|range| self.cells.query(range)) {
@@ -131,8 +133,8 @@ impl<C: Clone + Eq> Residence<C> {
         copies.into_iter()
     }
 
-    /// Notes that a task that writes `region` in `memory` has been submitted: this memory alone is current there. Copies of
-    /// the former values may still be pending. Their ends change nothing in the region.
+    /// Notes that a task that writes `region` in `memory` has been submitted: this memory alone is current
+    /// there. Copies of the former values may still be pending. Their ends change nothing in the region.
     ///
     /// # Panics
     /// If the id of the memory is not below [`MemoryId::COUNT`].
@@ -143,11 +145,11 @@ impl<C: Clone + Eq> Residence<C> {
         }
     }
 
-    /// Notes that a copy has failed or was skipped: its target is not current where this copy is still the reason for it. The
-    /// next access copies these elements again.
+    /// Notes that a copy has failed or was skipped: its target is not current where this copy is still the
+    /// reason for it. The next access copies these elements again.
     ///
-    /// A copy that comes after a failed one is skipped. The caller reports each of them, in any order. An access between these
-    /// reports may still come after a copy that was skipped, and is skipped with it.
+    /// A copy that comes after a failed one is skipped. The caller reports each of them, in any order. An
+    /// access between these reports may still come after a copy that was skipped, and is skipped with it.
     pub fn failed(&mut self, id: &C) {
         self.ended(id, End::Failed);
     }
@@ -157,13 +159,14 @@ impl<C: Clone + Eq> Residence<C> {
         self.ended(id, End::Done);
     }
 
-    /// Whether the host alone is current everywhere. Then a task on the host needs no copy, waits for none, and its writes need not
-    /// be noted. Most buffers of a program without devices stay so.
+    /// Whether the host alone is current everywhere. Then a task on the host needs no copy, waits for none,
+    /// and its writes need not be noted. Most buffers of a program without devices stay so.
     pub fn is_only_on_host(&self) -> bool {
         self.cells.entries().all(|(_, cell)| cell.is_only_on_host())
     }
 
-    /// The number of boxes with equal state, plus the number of pending copies in each: a measure of the memory in use.
+    /// The number of boxes with equal state, plus the number of pending copies in each: a measure of the
+    /// memory in use.
     pub fn tracked(&self) -> usize {
         self.cells.entries().map(|(_, cell)| cell.tracked()).sum()
     }

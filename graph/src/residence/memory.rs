@@ -25,7 +25,8 @@ impl fmt::Display for MemoryId {
     }
 }
 
-/// A copy of a part of one version of a buffer, from one memory to another at the same place. One of the two is the host's.
+/// A copy of a part of one version of a buffer, from one memory to another at the same place. One of the two
+/// is the host's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MemoryCopy {
     /// The memory that is read.

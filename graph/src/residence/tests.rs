@@ -247,8 +247,8 @@ fn boxes_merge_when_their_copies_are_done() {
     assert_eq!(residence.tracked(), 1);
 }
 
-/// The device writes a part and the host reads everything, a million times. The ends of the copies are reported at once, late, or
-/// never.
+/// The device writes a part and the host reads everything, a million times. The ends of the copies are
+/// reported at once, late, or never.
 #[test]
 fn an_endless_program_needs_bounded_memory() {
     const LATE: u64 = 50;

@@ -1,20 +1,20 @@
 //! Explicit conflicts as uses of few anonymous objects: a cover of the conflict graph by stars and cliques.
 //!
-//! A task with partners *exclusively* uses an object all of whose users are partners (so a clique, however large, becomes one
-//! object). For every partner that this does not cover, the task uses the partner's star: an object that the partner alone
-//! uses exclusively, and others *relaxed*. So there are at most as many objects as tasks, and no more uses than conflicts
-//! and stars together.
+//! A task with partners *exclusively* uses an object all of whose users are partners (so a clique, however
+//! large, becomes one object). For every partner that this does not cover, the task uses the partner's star:
+//! an object that the partner alone uses exclusively, and others *relaxed*. So there are at most as many
+//! objects as tasks, and no more uses than conflicts and stars together.
 
 use super::{
     objects::ObjectUse,
     tasks::{Contender, Tasks},
 };
 
-/// The number of a partner's objects that are considered as cliques to join, so that the time to insert is linear in the
-/// number of partners.
+/// The number of a partner's objects that are considered as cliques to join, so that the time to insert is
+/// linear in the number of partners.
 const LOOKED_AT: usize = 4;
-/// The smallest clique that is joined. Joining makes the object useless as a star for later tasks, so smaller cliques do not
-/// pay.
+/// The smallest clique that is joined. Joining makes the object useless as a star for later tasks, so smaller
+/// cliques do not pay.
 const CLIQUE: u32 = 3;
 
 /// The explicit conflicts of one task.
@@ -102,8 +102,8 @@ impl Cover {
         }
     }
 
-    /// Joins a clique all of whose users are partners, if there is one. Returns whether a clique, joined now or before,
-    /// covers the conflict with `partner`.
+    /// Joins a clique all of whose users are partners, if there is one. Returns whether a clique, joined now
+    /// or before, covers the conflict with `partner`.
     fn join_clique(&mut self, tasks: &mut Tasks, slot: usize, partner: usize) -> bool {
         let now = self.insertions;
         let mut full = None;
@@ -126,7 +126,8 @@ impl Cover {
         full.is_some()
     }
 
-    /// The star of `partner`, an object that it alone uses exclusively. Creates one if there is none (any more).
+    /// The star of `partner`, an object that it alone uses exclusively. Creates one if there is none (any
+    /// more).
     fn star(&mut self, tasks: &mut Tasks, partner: usize) -> usize {
         if let Some(star) = self.explicit[partner].star
             && tasks.objects.usage(star as usize).exclusive_users == 1

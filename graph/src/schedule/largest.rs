@@ -1,15 +1,16 @@
 //! The search itself: a maximum independent set of a graph with at most 64 vertices, or a large one.
 //!
-//! Vertices are numbered by age, and the oldest is 0: among sets of one size, older vertices win. A set of vertices is a word,
-//! and so is a row of the adjacency matrix.
+//! Vertices are numbered by age, and the oldest is 0: among sets of one size, older vertices win. A set of
+//! vertices is a word, and so is a row of the adjacency matrix.
 
 /// The most vertices that are searched at once.
 pub(super) const BLOCK: usize = u64::BITS as usize;
 
-/// The largest conflict-free set that the search finds before it has rejected `candidates` others in a connected component.
+/// The largest conflict-free set that the search finds before it has rejected `candidates` others in a
+/// connected component.
 ///
-/// `rows[v]` are the vertices in conflict with `v`. No further vertex can be added to the set, and none of its vertices can
-/// be exchanged for a single older one.
+/// `rows[v]` are the vertices in conflict with `v`. No further vertex can be added to the set, and none of
+/// its vertices can be exchanged for a single older one.
 pub(super) fn largest(rows: &[u64], candidates: usize) -> u64 {
     let mut rest = if rows.len() == BLOCK { u64::MAX } else { (1 << rows.len()) - 1 };
     let mut set = 0;
@@ -53,8 +54,8 @@ fn connected(rows: &[u64], from: u64) -> u64 {
     seen
 }
 
-/// Exchanges vertices of `set` for older ones out of `others`, one for one, until that is no longer possible. Adds vertices
-/// that such an exchange makes free of conflicts.
+/// Exchanges vertices of `set` for older ones out of `others`, one for one, until that is no longer possible.
+/// Adds vertices that such an exchange makes free of conflicts.
 fn older(rows: &[u64], mut set: u64, mut others: u64) -> u64 {
     loop {
         let mut changed = false;
@@ -83,7 +84,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Looks for sets that contain `chosen` and otherwise only vertices of `free`, which are not in conflict with it.
+    /// Looks for sets that contain `chosen` and otherwise only vertices of `free`, which are not in conflict
+    /// with it.
     fn visit(&mut self, mut free: u64, mut chosen: u64) {
         loop {
             let vertex = self.reduce(&mut free, &mut chosen);
@@ -107,8 +109,8 @@ impl Search<'_> {
         }
     }
 
-    /// Chooses every vertex with at most one conflict, which some largest set contains. Returns a vertex with the fewest
-    /// conflicts among the rest (any vertex if there is no rest).
+    /// Chooses every vertex with at most one conflict, which some largest set contains. Returns a vertex with
+    /// the fewest conflicts among the rest (any vertex if there is no rest).
     fn reduce(&self, free: &mut u64, chosen: &mut u64) -> usize {
         loop {
             let (mut vertex, mut fewest, before) = (0, u32::MAX, *free);
@@ -131,8 +133,8 @@ impl Search<'_> {
         }
     }
 
-    /// An upper bound on the number of vertices of `free` in a conflict-free set: one of each clique of a cover. Counting
-    /// stops above `enough`.
+    /// An upper bound on the number of vertices of `free` in a conflict-free set: one of each clique of a
+    /// cover. Counting stops above `enough`.
     fn bound(&self, mut free: u64, enough: u32) -> u32 {
         let mut cliques = 0;
         while free != 0 && cliques <= enough {
@@ -181,7 +183,8 @@ mod tests {
         assert_eq!(largest(&[], 100), 0);
     }
 
-    /// The largest set that the search finds in a connected graph of 48 vertices, and the number of rejected candidates.
+    /// The largest set that the search finds in a connected graph of 48 vertices, and the number of rejected
+    /// candidates.
     fn searched(seed: u64, cap: usize) -> (u32, usize) {
         let mut state = seed;
         let mut below = |n: u64| {

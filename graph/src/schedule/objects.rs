@@ -1,4 +1,5 @@
-//! Objects: a task occupies its objects while it runs, and a task that is blocked waits in the queue of one of its objects.
+//! Objects: a task occupies its objects while it runs, and a task that is blocked waits in the queue of one
+//! of its objects.
 
 use super::queue::Queue;
 use crate::task::ObjectId;
@@ -29,7 +30,8 @@ impl ObjectUse {
     }
 }
 
-/// The value of `occupied` for an object that one task uses exclusively. Otherwise it is the number of relaxed users.
+/// The value of `occupied` for an object that one task uses exclusively. Otherwise it is the number of
+/// relaxed users.
 const OCCUPIED: u32 = 1 << 31;
 
 /// A due task: no later task in conflict with it may start before it.
@@ -211,7 +213,8 @@ impl Objects {
         if self.running + self.due == 0 {
             return None;
         }
-        // From the end: there a task with explicit conflicts mostly has its star, the object with the most users.
+        // From the end: there a task with explicit conflicts mostly has its star, the object with the most
+        // users.
         let occupied = uses.iter().rev().find(|m| self.usage[m.object()].occupied > m.limit());
         let held = || uses.iter().find(|m| self.is_held(**m, level));
         occupied.or_else(|| if self.due > 0 { held() } else { None }).copied()

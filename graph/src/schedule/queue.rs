@@ -1,10 +1,11 @@
-//! Queues of waiting tasks. Their nodes are the tasks' own slots, so that a task can be in one queue at a time and no queue ever
-//! allocates.
+//! Queues of waiting tasks. Their nodes are the tasks' own slots, so that a task can be in one queue at a
+//! time and no queue ever allocates.
 //!
-//! Most tasks come in the order in which they leave. These form a list: adding, taking the first and leaving take constant time. Tasks
-//! that come before the last one of the list form a pairing heap: adding costs one comparison, taking the first costs an amortised
-//! logarithm. The first of a queue is that of the list or that of the heap. Pairing heaps are described in M. Fredman, R. Sedgewick,
-//! D. Sleator, R. Tarjan, "The Pairing Heap: A New Form of Self-Adjusting Heap", 1986.
+//! Most tasks come in the order in which they leave. These form a list: adding, taking the first and leaving
+//! take constant time. Tasks that come before the last one of the list form a pairing heap: adding costs one
+//! comparison, taking the first costs an amortised logarithm. The first of a queue is that of the list or
+//! that of the heap. Pairing heaps are described in M. Fredman, R. Sedgewick, D. Sleator, R. Tarjan, "The
+//! Pairing Heap: A New Form of Self-Adjusting Heap", 1986.
 
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
@@ -12,8 +13,8 @@ pub(super) const NONE: u32 = u32::MAX;
 /// The smallest level of tasks that are not due.
 const NOT_DUE: u64 = 1 << 63;
 
-/// The level of a task that is not due: a higher priority has a smaller level. The level of a due task is its rank, which is
-/// below all of these.
+/// The level of a task that is not due: a higher priority has a smaller level. The level of a due task is its
+/// rank, which is below all of these.
 pub(super) fn level(priority: i32) -> u64 {
     NOT_DUE + (i64::from(i32::MAX) - i64::from(priority)) as u64
 }
@@ -27,7 +28,8 @@ pub(super) struct Key {
     pub(super) age: u64,
 }
 
-/// A node of a list or of a heap. In a heap, `previous` is the sibling before, or the parent of a first child.
+/// A node of a list or of a heap. In a heap, `previous` is the sibling before, or the parent of a first
+/// child.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     key: Key,
@@ -151,8 +153,8 @@ impl Queues {
         parent
     }
 
-    /// Makes one heap of a list of siblings: in pairs from the left, then all from the right. The logarithm comes from that
-    /// order.
+    /// Makes one heap of a list of siblings: in pairs from the left, then all from the right. The logarithm
+    /// comes from that order.
     fn merge_all(&mut self, mut first: u32) -> u32 {
         let mut pairs = NONE;
         while first != NONE {

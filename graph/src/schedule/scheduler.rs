@@ -9,11 +9,13 @@ use super::{
 };
 use crate::task::{Effect, TaskId};
 
-/// The number of candidates that a search for the largest set may reject (see the [module](crate::schedule) docs).
+/// The number of candidates that a search for the largest set may reject (see the [module](crate::schedule)
+/// docs).
 pub const CANDIDATES: usize = 100;
 /// The number of tasks that wait for one object exclusively and take part in a search.
 pub const WINDOW: usize = 16;
-/// A task is due once a task in conflict with it has started that became eligible more than this number of rounds later.
+/// A task is due once a task in conflict with it has started that became eligible more than this number of
+/// rounds later.
 pub const PATIENCE: u64 = 64;
 /// The number of tasks that are checked for being due after each call.
 const CHECKS: usize = 2;
@@ -89,10 +91,11 @@ impl ConflictScheduler {
         self.tasks.slot(task).map(|slot| self.tasks[slot as usize].state)
     }
 
-    /// Adds a task with its effects. Two tasks are in conflict if they have an effect on a common object and at least one of
-    /// the effects is exclusive. Sequential effects are dependencies, and ignored here.
+    /// Adds a task with its effects. Two tasks are in conflict if they have an effect on a common object and
+    /// at least one of the effects is exclusive. Sequential effects are dependencies, and ignored here.
     ///
-    /// Among equals, the task with the smallest id goes first. No two tasks that have not finished may have the same id.
+    /// Among equals, the task with the smallest id goes first. No two tasks that have not finished may have
+    /// the same id.
     ///
     /// # Panics
     /// If the id is `u64::MAX`.
@@ -100,7 +103,8 @@ impl ConflictScheduler {
         self.insert_with(task, priority, effects, &[])
     }
 
-    /// Adds a task that is also in conflict with the tasks in `conflicts`. Tasks that have finished are ignored.
+    /// Adds a task that is also in conflict with the tasks in `conflicts`. Tasks that have finished are
+    /// ignored.
     ///
     /// # Panics
     /// If the id is `u64::MAX`.
@@ -134,7 +138,8 @@ impl ConflictScheduler {
         self.check_for_due_tasks();
     }
 
-    /// Reports that `task` has run. Appends the tasks to start now. A task that was not started yet is withdrawn.
+    /// Reports that `task` has run. Appends the tasks to start now. A task that was not started yet is
+    /// withdrawn.
     ///
     /// # Panics
     /// If the task has finished already.
@@ -146,7 +151,8 @@ impl ConflictScheduler {
         self.check_for_due_tasks();
     }
 
-    /// Reports several changes at once. This finds larger sets than reporting the changes one after the other.
+    /// Reports several changes at once. This finds larger sets than reporting the changes one after the
+    /// other.
     ///
     /// # Panics
     /// As [`finished`](Self::finished) and [`eligible`](Self::eligible).
@@ -227,7 +233,8 @@ impl ConflictScheduler {
                 return;
             }
             queues.remove(objects.queue(used), slot);
-            // Later tasks of the queue are in conflict with the same tasks as this one, and more: they can wait.
+            // Later tasks of the queue are in conflict with the same tasks as this one, and more: they can
+            // wait.
             if self.open_or_wait(key, slot) && used.exclusive() && self.only_conflict(slot, used.object()) {
                 return;
             }
@@ -240,7 +247,8 @@ impl ConflictScheduler {
         uses.all(|used| used.object() == object || self.tasks.objects.usage(used.object()).users == 1)
     }
 
-    /// Adds a task to the open tasks, unless an object blocks it, in whose queue it then waits. Returns whether it is open.
+    /// Adds a task to the open tasks, unless an object blocks it, in whose queue it then waits. Returns
+    /// whether it is open.
     fn open_or_wait(&mut self, key: Key, slot: u32) -> bool {
         let open = !self.tasks.wait(key, slot);
         if open {

@@ -36,7 +36,8 @@ impl Contender {
         self.task
     }
 
-    /// A number that no other unfinished task has: less than the largest number of tasks that were unfinished at the same time so far.
+    /// A number that no other unfinished task has: less than the largest number of tasks that were unfinished
+    /// at the same time so far.
     #[inline]
     pub fn slot(self) -> usize {
         self.slot as usize
@@ -250,8 +251,8 @@ impl Tasks {
         self.free.push(slot);
     }
 
-    /// Makes a waiting task due: from now on no other task in conflict with it starts before it. The task moves to the front
-    /// of its queue.
+    /// Makes a waiting task due: from now on no other task in conflict with it starts before it. The task
+    /// moves to the front of its queue.
     pub(super) fn make_due(&mut self, slot: usize) {
         let task = &mut self.all[slot];
         self.rank += 1;

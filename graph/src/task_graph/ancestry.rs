@@ -56,7 +56,8 @@ impl Ancestry {
         self.nodes.len() >= self.bound
     }
 
-    /// Removes from `tasks` the ancestors of `task`, which was just added. Searches backwards as far as the oldest of them.
+    /// Removes from `tasks` the ancestors of `task`, which was just added. Searches backwards as far as the
+    /// oldest of them.
     pub(crate) fn remove_ancestors(&mut self, task: TaskId, tasks: &mut SmallVec<[TaskId; 4]>) {
         let Some(&oldest) = tasks.iter().min() else { return };
         self.stack.push(task);

@@ -1,7 +1,7 @@
 //! The tracker of one buffer: for every point of every version, the last writer and the readers since.
 //!
-//! An id older than the current epoch stands for that epoch. Nothing is rewritten when an epoch or horizon is applied:
-//! each use of an id takes the later of the id and the epoch.
+//! An id older than the current epoch stands for that epoch. Nothing is rewritten when an epoch or horizon is
+//! applied: each use of an id takes the later of the id and the epoch.
 
 use super::replay::Repeated;
 use crate::task::TaskId;
@@ -11,7 +11,8 @@ use smallvec::SmallVec;
 /// The state of the points of a box.
 #[derive(Clone, Debug, PartialEq)]
 struct Cell {
-    /// The task that the next write comes after if there are no readers; `None` where nothing was ever written.
+    /// The task that the next write comes after if there are no readers; `None` where nothing was ever
+    /// written.
     writer: Option<TaskId>,
     /// The tasks that read what the writer wrote, and may not have finished. Ascending.
     readers: SmallVec<[TaskId; 2]>,
@@ -30,8 +31,8 @@ impl Cell {
         Self { writer: None, readers: SmallVec::new(), readable: false }
     }
 
-    /// Calls `f` with the tasks that an overwrite in place comes after: the readers, or the writer if there are none. The
-    /// readers come after the writer anyway.
+    /// Calls `f` with the tasks that an overwrite in place comes after: the readers, or the writer if there
+    /// are none. The readers come after the writer anyway.
     #[inline]
     fn before_write(&self, epoch: TaskId, mut f: impl FnMut(Before)) {
         if self.readers.is_empty() {
@@ -76,7 +77,8 @@ struct Version {
     cells: RegionMap<3, Cell>,
     /// When this version became the current one, in the buffer's own count.
     since: u64,
-    /// The number of cells above which readers that are done are forgotten everywhere, so that cells merge again.
+    /// The number of cells above which readers that are done are forgotten everywhere, so that cells merge
+    /// again.
     bound: usize,
 }
 
@@ -194,8 +196,8 @@ impl BufferTracker {
         cells.filter_map(|(_, cell)| cell.writer).map(|w| w.max(epoch)).for_each(f);
     }
 
-    /// Whether a task for which `counts` holds still reads a part of the current contents. Contents that were discarded do
-    /// not count: the discard has chosen the version already.
+    /// Whether a task for which `counts` holds still reads a part of the current contents. Contents that were
+    /// discarded do not count: the discard has chosen the version already.
     pub(crate) fn is_read(&self, epoch: TaskId, counts: impl Fn(TaskId) -> bool) -> bool {
         let mut cells = self.versions[self.current].cells.entries();
         cells.any(|(_, cell)| cell.readable && cell.readers.iter().any(|r| counts((*r).max(epoch))))
@@ -246,8 +248,9 @@ impl BufferTracker {
         self.versions[self.current].cells.modify(&whole, |cell| cell.repeat(repeated, done));
     }
 
-    /// Gives a complete overwrite by `task` a version of its own: an unused one, a new one, or, if the bound is reached,
-    /// the one that became current longest ago. Calls `f` with the tasks that still use that version.
+    /// Gives a complete overwrite by `task` a version of its own: an unused one, a new one, or, if the bound
+    /// is reached, the one that became current longest ago. Calls `f` with the tasks that still use that
+    /// version.
     pub(crate) fn rename(
         &mut self,
         task: TaskId,
@@ -265,8 +268,8 @@ impl BufferTracker {
         self.current = next;
     }
 
-    /// Discards the contents. If a task still reads them, the next write goes to an unused or new version, or else to the
-    /// oldest version, where each part waits for its own users.
+    /// Discards the contents. If a task still reads them, the next write goes to an unused or new version, or
+    /// else to the oldest version, where each part waits for its own users.
     pub(crate) fn discard(&mut self, epoch: TaskId, done: &dyn Fn(TaskId) -> bool) {
         if self.renames() && self.is_read(epoch, |r| !done(r)) {
             self.renames += 1;
@@ -321,7 +324,8 @@ mod tests {
         BufferTracker::new(Extent([SIZE, 1, 1]), true, TaskId::EPOCH)
     }
 
-    /// When parts are merged, the horizon replaces older readers. Newer readers need not come after it and are kept.
+    /// When parts are merged, the horizon replaces older readers. Newer readers need not come after it and
+    /// are kept.
     #[test]
     fn merged_parts_keep_the_readers_that_are_newer_than_the_horizon() {
         let mut tracker = tracker();

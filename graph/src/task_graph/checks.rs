@@ -8,7 +8,8 @@ use crate::task::{Access, Dependency, GraphError, Kind, Mode, Origin, TaskId};
 use anabranch_grid::{GridBox, Region};
 use smallvec::SmallVec;
 
-/// Whether an access overwrites all of a buffer that has versions, and no other access of the task uses the buffer.
+/// Whether an access overwrites all of a buffer that has versions, and no other access of the task uses the
+/// buffer.
 #[inline]
 pub(super) fn is_overwrite(tracker: &BufferTracker, access: &Access, accesses: &[Access]) -> bool {
     tracker.renames()

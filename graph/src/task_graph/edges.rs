@@ -10,7 +10,8 @@ pub(super) fn after(on: TaskId) -> Dependency {
     Dependency { on, kind: Kind::Serial, origin: Origin::Graph }
 }
 
-/// Adds an edge unless it repeats the last one, as the boxes of one neighbour do. `finish_edges` removes other repeats.
+/// Adds an edge unless it repeats the last one, as the boxes of one neighbour do. `finish_edges` removes
+/// other repeats.
 #[inline]
 pub(super) fn add(found: &mut Dependencies, new: Dependency) {
     if found.last() != Some(&new) {

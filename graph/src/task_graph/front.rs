@@ -10,8 +10,8 @@ pub(crate) struct Front {
     /// The task that `recent` begins with.
     base: TaskId,
     recent: Vec<Mark>,
-    /// Tasks before `base` that were in the front when `base` passed them, and whether a task has followed since.
-    /// Ascending.
+    /// Tasks before `base` that were in the front when `base` passed them, and whether a task has followed
+    /// since. Ascending.
     older: Vec<(TaskId, bool)>,
     len: usize,
     /// The length of `recent` above which tasks that are done are forgotten.
@@ -62,8 +62,8 @@ impl Front {
         older.chain(recent.map(|(id, _)| TaskId(id)))
     }
 
-    /// Adds the next task. Returns the length of the longest path from `horizon` to it. All tasks on the path are later
-    /// than the horizon.
+    /// Adds the next task. Returns the length of the longest path from `horizon` to it. All tasks on the path
+    /// are later than the horizon.
     #[inline]
     pub(crate) fn push(&mut self, dependencies: &[Dependency], horizon: TaskId) -> u32 {
         let mut depth = 0;
@@ -115,7 +115,8 @@ impl Front {
         }
     }
 
-    /// Forgets tasks that are done or have successors, once there are many, so that the cost per task is small.
+    /// Forgets tasks that are done or have successors, once there are many, so that the cost per task is
+    /// small.
     #[inline]
     pub(crate) fn forget_done(&mut self, done: &dyn Fn(TaskId) -> bool) {
         if self.recent.len() >= self.bound {

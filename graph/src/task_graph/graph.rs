@@ -21,8 +21,8 @@ use smallvec::SmallVec;
 /// Derives dependencies from the accesses and effects of tasks, in the order of their submission: see the
 /// [crate](crate) docs.
 ///
-/// The graph keeps only what future tasks can depend on, not the tasks themselves. Every task, epoch and horizon takes
-/// the next id.
+/// The graph keeps only what future tasks can depend on, not the tasks themselves. Every task, epoch and
+/// horizon takes the next id.
 #[derive(Debug)]
 pub struct TaskGraph {
     settings: Settings,
@@ -88,8 +88,9 @@ impl TaskGraph {
         id
     }
 
-    /// Sets how many allocations a buffer may have at a time: at least 1, and 1 by default. A complete overwrite of a
-    /// buffer whose contents are still being read goes to another allocation instead of waiting.
+    /// Sets how many allocations a buffer may have at a time: at least 1, and 1 by default. A complete
+    /// overwrite of a buffer whose contents are still being read goes to another allocation instead of
+    /// waiting.
     ///
     /// # Panics
     /// If the buffer is not (or no longer) part of the graph.
@@ -101,9 +102,9 @@ impl TaskGraph {
 
     /// Discards the contents of a buffer. A task that reads them before they are written again is an error.
     ///
-    /// A discard turns several tasks that each write a part into one complete overwrite. If the contents are still being
-    /// read and the buffer has versions, the next write goes to another version. Otherwise each task waits for the tasks
-    /// that use the part that it writes, as it does without a discard.
+    /// A discard turns several tasks that each write a part into one complete overwrite. If the contents are
+    /// still being read and the buffer has versions, the next write goes to another version. Otherwise each
+    /// task waits for the tasks that use the part that it writes, as it does without a discard.
     ///
     /// # Panics
     /// If the buffer is not (or no longer) part of the graph.
@@ -129,8 +130,8 @@ impl TaskGraph {
         self.check(accesses, &mut Submitted::default())
     }
 
-    /// The last writer of each part of a region, as the next task finds them: for contents that nobody has written here, the last
-    /// epoch. Parts without contents are left out.
+    /// The last writer of each part of a region, as the next task finds them: for contents that nobody has
+    /// written here, the last epoch. Parts without contents are left out.
     ///
     /// # Panics
     /// If the buffer is not (or no longer) part of the graph.
@@ -172,9 +173,10 @@ impl TaskGraph {
         self.len() == 0
     }
 
-    /// The number of entries that the graph keeps, as a measure of its memory: parts of buffers and their readers, effects
-    /// on objects, recent tasks, tasks that repeat. The number stays bounded if the graph makes [horizons](Settings::horizons), or if
-    /// the number of tasks in flight is bounded and `done` reports every finished task.
+    /// The number of entries that the graph keeps, as a measure of its memory: parts of buffers and their
+    /// readers, effects on objects, recent tasks, tasks that repeat. The number stays bounded if the graph
+    /// makes [horizons](Settings::horizons), or if the number of tasks in flight is bounded and `done`
+    /// reports every finished task.
     pub fn tracked(&self) -> usize {
         let buffers: usize = self.buffers.values().map(BufferTracker::tracked).sum();
         let objects: usize = self.objects.values().map(ObjectTracker::tracked).sum();
@@ -186,22 +188,23 @@ impl TaskGraph {
             + self.ancestry.as_ref().map_or(0, Ancestry::tracked)
     }
 
-    /// Whether this task has an exclusive or relaxed effect on the object that the next sequential effect comes after.
+    /// Whether this task has an exclusive or relaxed effect on the object that the next sequential effect
+    /// comes after.
     pub fn is_unordered(&mut self, object: ObjectId, task: TaskId) -> bool {
         self.end_replay_of_object(object);
         self.objects.get(&object).is_some_and(|object| object.is_since(task))
     }
 
-    /// Calls `f` with every task whose results or effects a later task may need. Some tasks come several times.
-    /// `done` is as in [`submit`](TaskGraph::submit).
+    /// Calls `f` with every task whose results or effects a later task may need. Some tasks come several
+    /// times. `done` is as in [`submit`](TaskGraph::submit).
     pub fn last_writers(&mut self, done: Done<'_>, mut f: impl FnMut(TaskId)) {
         self.end_replay(done);
         self.buffers.values().for_each(|tracker| tracker.all_writers(self.epoch, &mut f));
         self.objects.values().flat_map(|object| object.users(self.epoch)).for_each(f);
     }
 
-    /// Adds a task and derives its dependencies. `done` says whether an earlier task is known to have finished; it may say
-    /// `false` of a task that has.
+    /// Adds a task and derives its dependencies. `done` says whether an earlier task is known to have
+    /// finished; it may say `false` of a task that has.
     ///
     /// # Errors
     /// See [`GraphError`]; the graph is then as before.
@@ -244,12 +247,13 @@ impl TaskGraph {
         Ok(())
     }
 
-    /// Adds the pieces of a task, each of which is a task of its own for later ones. `accesses` are those of the whole task, and
-    /// `pieces` those of each piece: the same accesses in the same order, with parts of their regions. Each piece has all `effects`. Calls
-    /// `each` with the answer for each piece. A piece depends on no other piece of its task because of a buffer; sequential effects order the pieces.
+    /// Adds the pieces of a task, each of which is a task of its own for later ones. `accesses` are those of
+    /// the whole task, and `pieces` those of each piece: the same accesses in the same order, with parts of
+    /// their regions. Each piece has all `effects`. Calls `each` with the answer for each piece. A piece
+    /// depends on no other piece of its task because of a buffer; sequential effects order the pieces.
     ///
-    /// The versions in the last answer are those that all pieces use: a complete overwrite of a buffer counts as one, as if the
-    /// task had no pieces.
+    /// The versions in the last answer are those that all pieces use: a complete overwrite of a buffer counts
+    /// as one, as if the task had no pieces.
     ///
     /// # Errors
     /// See [`GraphError`]; the graph is then as before, and `each` was not called.
@@ -284,9 +288,10 @@ impl TaskGraph {
 
     /// Adds an epoch: it comes after everything before it, and everything submitted later comes after it.
     ///
-    /// The epoch depends on the execution front. From then on it counts as the writer of everything that was written, so
-    /// that nothing later depends on anything older. Points that were never written stay unwritten. An epoch may capture:
-    /// it may read parts of buffers and have effects on host objects, whose order makes no difference here.
+    /// The epoch depends on the execution front. From then on it counts as the writer of everything that was
+    /// written, so that nothing later depends on anything older. Points that were never written stay
+    /// unwritten. An epoch may capture: it may read parts of buffers and have effects on host objects, whose
+    /// order makes no difference here.
     ///
     /// ```
     /// # use anabranch_graph::{Access, Kind, TaskGraph, TaskId};
@@ -306,8 +311,8 @@ impl TaskGraph {
     /// See [`GraphError`]; the graph is then as before.
     ///
     /// # Panics
-    /// If a buffer or object is not (or no longer) part of the graph, if an access writes, or if the graph was made
-    /// [without epochs](Settings::epochs).
+    /// If a buffer or object is not (or no longer) part of the graph, if an access writes, or if the graph
+    /// was made [without epochs](Settings::epochs).
     pub fn epoch(
         &mut self,
         accesses: &[Access],
@@ -339,7 +344,8 @@ impl TaskGraph {
         submitted.dependencies.push(after(self.epoch));
     }
 
-    /// Notes the accesses and effects of the next task, and finds the tasks that it depends on because of them.
+    /// Notes the accesses and effects of the next task, and finds the tasks that it depends on because of
+    /// them.
     pub(super) fn derive(
         &mut self,
         accesses: &[Access],
@@ -349,8 +355,8 @@ impl TaskGraph {
     ) -> Result<(), GraphError> {
         let id = TaskId(self.last.0 + 1);
         submitted.clear(id);
-        // Reads before writes: a rename must not hide the contents that the same task reads, and a task whose results
-        // are read needs no second edge.
+        // Reads before writes: a rename must not hide the contents that the same task reads, and a task whose
+        // results are read needs no second edge.
         self.check(accesses, submitted)?;
         let found = &mut submitted.dependencies;
         self.last = id;
@@ -379,7 +385,8 @@ impl TaskGraph {
         Ok(())
     }
 
-    /// Checks the accesses of a task, and finds the tasks that it depends on because it reads, and the versions that it reads.
+    /// Checks the accesses of a task, and finds the tasks that it depends on because it reads, and the
+    /// versions that it reads.
     #[inline(always)]
     pub(super) fn check(&self, accesses: &[Access], submitted: &mut Submitted) -> Result<(), GraphError> {
         for (i, access) in accesses.iter().enumerate() {
@@ -424,7 +431,8 @@ impl TaskGraph {
         tracker.current()
     }
 
-    /// Keeps one edge per task, the strongest, ascending. An edge to the epoch stays only if it is the only one.
+    /// Keeps one edge per task, the strongest, ascending. An edge to the epoch stays only if it is the only
+    /// one.
     #[inline]
     pub(super) fn finish_edges(&self, found: &mut Dependencies) {
         if found.len() > 1 {

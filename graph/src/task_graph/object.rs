@@ -1,4 +1,5 @@
-//! The tracker of one host object: the last sequential effect, the exclusive and relaxed effects since, and the observer.
+//! The tracker of one host object: the last sequential effect, the exclusive and relaxed effects since, and
+//! the observer.
 
 use super::replay::Repeated;
 use crate::task::{Kind, Order, TaskId};
@@ -10,7 +11,8 @@ pub(crate) struct ObjectTracker {
     last: TaskId,
     /// The tasks with exclusive and relaxed effects since, ascending: each comes after `last`, in any order.
     since: Vec<Unordered>,
-    /// The last task that observes the object. It comes after all earlier effects, and all later effects come after it.
+    /// The last task that observes the object. It comes after all earlier effects, and all later effects come
+    /// after it.
     observer: Option<TaskId>,
     /// Whether `last` is an epoch or horizon that stands for effects which some of `since` do not come after.
     apart: bool,
@@ -56,7 +58,8 @@ impl ObjectTracker {
             .map(move |id| id.max(epoch))
     }
 
-    /// Notes an effect of `task`. Calls `before` with the tasks that it comes after and the kind of dependency.
+    /// Notes an effect of `task`. Calls `before` with the tasks that it comes after and the kind of
+    /// dependency.
     #[inline]
     pub(crate) fn touch(
         &mut self,
@@ -135,7 +138,8 @@ impl ObjectTracker {
             self.observer = self.observer.filter(|&observer| observer > epoch);
             let gone = self.since.partition_point(|effect| effect.id < epoch);
             self.since.drain(..gone);
-            // The remaining tasks may have been submitted before the horizon was applied, and so may not come after it.
+            // The remaining tasks may have been submitted before the horizon was applied, and so may not come
+            // after it.
             self.apart |= gone > 0;
         }
     }

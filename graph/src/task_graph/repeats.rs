@@ -1,4 +1,5 @@
-//! What a graph does with submissions that repeat: it records and replays them. [`replay`](super::replay) tells how.
+//! What a graph does with submissions that repeat: it records and replays them. [`replay`](super::replay)
+//! tells how.
 
 use super::{
     graph::{Done, TaskGraph},
@@ -39,7 +40,8 @@ impl TaskGraph {
         Ok(())
     }
 
-    /// Checks the accesses of a task in pieces as a whole: not if the graph replays, because it has checked them in an earlier pass.
+    /// Checks the accesses of a task in pieces as a whole: not if the graph replays, because it has checked
+    /// them in an earlier pass.
     pub(super) fn replay_or_check(
         &mut self,
         accesses: &[Access],
@@ -58,7 +60,8 @@ impl TaskGraph {
         Ok(())
     }
 
-    /// Answers with the next step, if the graph replays and the submission is this step. Otherwise the replay ends.
+    /// Answers with the next step, if the graph replays and the submission is this step. Otherwise the replay
+    /// ends.
     #[inline]
     fn replay_step(&mut self, asked: Asked<'_>, done: Done<'_>, submitted: &mut Submitted) -> bool {
         let Some(replaying) = self.replay.as_mut().and_then(Replay::replaying_mut) else { return false };
@@ -121,7 +124,8 @@ impl TaskGraph {
         self.replay.as_ref()?.replaying()
     }
 
-    /// If the graph replays: brings the trackers up to date, and derives the tasks of the pass that has begun.
+    /// If the graph replays: brings the trackers up to date, and derives the tasks of the pass that has
+    /// begun.
     pub(super) fn end_replay(&mut self, done: Done<'_>) {
         self.bring_up_to_date(done);
         let Some(replaying) = self.replay.as_mut().and_then(Replay::end) else { return };

@@ -1,20 +1,23 @@
-//! Settings of a task graph: when it makes horizons, whether it derives conflict edges, and whether it makes epochs.
+//! Settings of a task graph: when it makes horizons, whether it derives conflict edges, and whether it makes
+//! epochs.
 
 /// Options of a task graph beyond deriving dependencies; see [`TaskGraph::with`](crate::TaskGraph::with).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// When the graph makes horizons; `None` for never.
     ///
-    /// With horizons, the size of the graph and the number of dependencies of a task stay bounded, whatever is submitted,
-    /// and the same submissions give the same graph everywhere, as dry runs and several nodes need. Without them, the
-    /// graph stays bounded by forgetting tasks that the caller reports as done. That suits a runtime: a horizon makes
-    /// later work wait for slow tasks before it, even unrelated ones.
+    /// With horizons, the size of the graph and the number of dependencies of a task stay bounded, whatever
+    /// is submitted, and the same submissions give the same graph everywhere, as dry runs and several nodes
+    /// need. Without them, the graph stays bounded by forgetting tasks that the caller reports as done. That
+    /// suits a runtime: a horizon makes later work wait for slow tasks before it, even unrelated ones.
     pub horizons: Option<Horizons>,
-    /// Whether the graph derives conflict edges: see [`Submitted::conflicts`](crate::Submitted::conflicts). Printed graphs
-    /// show them. A runtime that schedules by objects does not need them, and command graphs derive their own.
+    /// Whether the graph derives conflict edges: see [`Submitted::conflicts`](crate::Submitted::conflicts).
+    /// Printed graphs show them. A runtime that schedules by objects does not need them, and command graphs
+    /// derive their own.
     pub conflicts: bool,
-    /// Whether the graph may be asked for [epochs](crate::TaskGraph::epoch), as it may by default. A graph with neither epochs
-    /// nor horizons need not know which tasks have no successor yet, which saves time for each task.
+    /// Whether the graph may be asked for [epochs](crate::TaskGraph::epoch), as it may by default. A graph
+    /// with neither epochs nor horizons need not know which tasks have no successor yet, which saves time for
+    /// each task.
     pub epochs: bool,
 }
 
@@ -26,8 +29,8 @@ impl Default for Settings {
 
 /// When a graph makes a horizon: as soon as the depth or the breadth is reached. 0 counts as 1.
 ///
-/// A graph also makes a horizon after `depth * breadth` tasks, so that the number of tasks between two horizons is
-/// bounded, whatever the shape of the graph.
+/// A graph also makes a horizon after `depth * breadth` tasks, so that the number of tasks between two
+/// horizons is bounded, whatever the shape of the graph.
 ///
 /// ```
 /// # use anabranch_graph::Horizons;

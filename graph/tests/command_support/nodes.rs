@@ -1,4 +1,5 @@
-//! Simulated nodes: each has its own memory and executes its commands in a random order that keeps their dependencies.
+//! Simulated nodes: each has its own memory and executes its commands in a random order that keeps their
+//! dependencies.
 
 use super::{model::*, program::*};
 use anabranch_graph::{command::*, *};
@@ -32,8 +33,8 @@ struct Node {
     done: usize,
 }
 
-/// Submits the program to all nodes' graphs, checks the graphs, and executes the commands. Returns the number of commands of
-/// each kind.
+/// Submits the program to all nodes' graphs, checks the graphs, and executes the commands. Returns the number
+/// of commands of each kind.
 pub fn simulate(nodes: u16, actions: &[Action], last: &Memory, mut seed: u64) -> BTreeMap<String, usize> {
     let mut graphs: Vec<_> = (0..nodes).map(|node| CommandGraph::new(NodeId(node), nodes)).collect();
     let mut machine: Vec<_> = (0..nodes).map(|_| Node::default()).collect();
@@ -103,7 +104,8 @@ fn exchange(command: &Command) -> Option<&[(NodeId, Region<3>)]> {
     }
 }
 
-/// Checks that all nodes exchange the same parts, that each node pushes its own part to all others, and that it awaits all others.
+/// Checks that all nodes exchange the same parts, that each node pushes its own part to all others, and that
+/// it awaits all others.
 fn check_exchanges(machine: &[Node]) {
     let of = |node: &Node, name| {
         let commands = node.commands.iter().filter(|command| command.transfer() == Some(name));
@@ -420,7 +422,8 @@ impl Node {
         self.check_effects(actions);
     }
 
-    /// Checks that commands with effects on one object are ordered or in conflict, as the stricter order demands.
+    /// Checks that commands with effects on one object are ordered or in conflict, as the stricter order
+    /// demands.
     fn check_effects(&self, actions: &[Action]) {
         let mut effects: HashMap<TaskId, &[Effect]> = HashMap::new();
         for action in actions {
@@ -514,8 +517,8 @@ fn check_memory(graph: &CommandGraph, node: &Node, last: &Memory) {
     }
 }
 
-/// Checks that all written points are current on all nodes after the last epoch, that no point has two owners, and that every
-/// point that a task wrote has one.
+/// Checks that all written points are current on all nodes after the last epoch, that no point has two
+/// owners, and that every point that a task wrote has one.
 fn check_owners(graphs: &[CommandGraph], last: &Memory) {
     for (&buffer, array) in last {
         let mut owned = Region::empty();

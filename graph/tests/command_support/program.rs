@@ -277,7 +277,8 @@ impl Builder {
         self.submit(task);
     }
 
-    /// Adds a snapshot of everything if `all`, and of random buffers otherwise, perhaps of other regions on each node.
+    /// Adds a snapshot of everything if `all`, and of random buffers otherwise, perhaps of other regions on
+    /// each node.
     fn snapshot(&mut self, work: Work, picks: &mut Picks, all: bool) {
         let own_regions = (!all && work != Work::Horizon && picks.chance(40)).then_some(7);
         let mut task = self.task(work, Hints { own_regions, ..Hints::default() });

@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 pub(super) struct Entry<const D: usize, V> {
     pub(super) range: GridBox<D>,
     pub(super) value: V,
-    /// The largest maximum on the sorted axis of this entry and all entries before it. It grows along the list, so that
-    /// binary search can skip the entries that end before a box.
+    /// The largest maximum on the sorted axis of this entry and all entries before it. It grows along the
+    /// list, so that binary search can skip the entries that end before a box.
     pub(super) reach: usize,
 }
 
@@ -21,8 +21,8 @@ impl<const D: usize, V: Clone> Entry<D, V> {
         Self { range, reach: 0, value }
     }
 
-    /// Appends the entry's points outside `hole` to `run`. Cuts along `axis` first, so that a map that is split along that
-    /// axis only stays so.
+    /// Appends the entry's points outside `hole` to `run`. Cuts along `axis` first, so that a map that is
+    /// split along that axis only stays so.
     pub(super) fn without(&self, hole: &GridBox<D>, axis: usize, run: &mut Run<D, V>) {
         let mut rest = self.range;
         let first = axis;
@@ -87,8 +87,8 @@ fn merge_along<const D: usize, V: PartialEq>(run: &mut Run<D, V>, axis: usize) {
     if run.iter().all(|entry| same(first, entry)) {
         return;
     }
-    // Sort by the corner on all other axes, then along `axis`. Between two neighbours with the same cross-section no other
-    // entry can lie, because it would overlap one of them.
+    // Sort by the corner on all other axes, then along `axis`. Between two neighbours with the same
+    // cross-section no other entry can lie, because it would overlap one of them.
     run.sort_unstable_by(|p, q| {
         let corner = |entry: &Entry<D, V>| entry.range.min();
         let mut others =

@@ -1,13 +1,13 @@
-//! Region maps that are split along one axis only: their entries are a sorted vector of intervals, and equal neighbours are
-//! consecutive.
+//! Region maps that are split along one axis only: their entries are a sorted vector of intervals, and equal
+//! neighbours are consecutive.
 
 use super::{entry::Entry, sorted::Sorted};
 use crate::grid_box::GridBox;
 use std::ops::Range;
 
 impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
-    /// The positions of the entries that share points with `target`, if all entries and `target` are intervals along the
-    /// sorted axis.
+    /// The positions of the entries that share points with `target`, if all entries and `target` are
+    /// intervals along the sorted axis.
     #[inline]
     pub(super) fn intervals(&mut self, target: &GridBox<D>, bounds: &GridBox<D>) -> Option<Range<usize>> {
         if !self.are_intervals || !target.is_interval_of(bounds, self.axis()) {

@@ -10,16 +10,17 @@ use std::fmt;
 
 /// A total map from every point of an extent to a value, stored as disjoint boxes with their values.
 ///
-/// An operation merges the entries that it writes with neighbours of equal value wherever both form one box, so the map
-/// stays small. In a map that is split along one axis only, this makes every entry maximal.
+/// An operation merges the entries that it writes with neighbours of equal value wherever both form one box,
+/// so the map stays small. In a map that is split along one axis only, this makes every entry maximal.
 ///
 /// # Cost
-/// One entry is stored inline: a map that is always updated as a whole never allocates. Entries are sorted along one axis,
-/// the axis of the first split. A map that is split along a single axis (intervals of a 1-D buffer, rows or columns of a
-/// matrix) is a sorted vector of intervals: updates and queries find their place by binary search, and only an update that
-/// adds or removes entries moves later entries. A map that is split along several axes costs a binary search plus a scan
-/// of the entries that overlap the box on the sorted axis (the tiles of one row of tiles, say). If the sorted axis turns
-/// out to separate badly, the map changes to the axis with the most distinct cuts.
+/// One entry is stored inline: a map that is always updated as a whole never allocates. Entries are sorted
+/// along one axis, the axis of the first split. A map that is split along a single axis (intervals of a 1-D
+/// buffer, rows or columns of a matrix) is a sorted vector of intervals: updates and queries find their place
+/// by binary search, and only an update that adds or removes entries moves later entries. A map that is split
+/// along several axes costs a binary search plus a scan of the entries that overlap the box on the sorted
+/// axis (the tiles of one row of tiles, say). If the sorted axis turns out to separate badly, the map changes
+/// to the axis with the most distinct cuts.
 ///
 /// ```
 /// use anabranch_grid::{GridBox, RegionMap};
@@ -73,8 +74,8 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         self.replace(range, value, |_| {});
     }
 
-    /// Like [`update`](RegionMap::update); calls `visit` with the old value of every entry that shares points with the
-    /// box.
+    /// Like [`update`](RegionMap::update); calls `visit` with the old value of every entry that shares points
+    /// with the box.
     pub fn replace(&mut self, range: &GridBox<D>, value: V, mut visit: impl FnMut(&V)) {
         let target = self.bounds.intersection(range);
         if target.is_empty() {
@@ -116,11 +117,12 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         self.entries.replace(&target, near, hits, run);
     }
 
-    /// Changes the values of the points of `range` in place: splits the entries at the border of the box, then calls `change`
-    /// once per entry inside. Points outside the extent are ignored.
+    /// Changes the values of the points of `range` in place: splits the entries at the border of the box,
+    /// then calls `change` once per entry inside. Points outside the extent are ignored.
     ///
-    /// Cheaper than [`apply`](RegionMap::apply) for values that own memory, but it may leave more entries: it merges only
-    /// equal entries that are neighbours along the sorted axis. [`merge`](RegionMap::merge) merges the rest.
+    /// Cheaper than [`apply`](RegionMap::apply) for values that own memory, but it may leave more entries: it
+    /// merges only equal entries that are neighbours along the sorted axis. [`merge`](RegionMap::merge)
+    /// merges the rest.
     pub fn modify(&mut self, range: &GridBox<D>, mut change: impl FnMut(&mut V)) {
         let target = self.bounds.intersection(range);
         if target.is_empty() {
@@ -150,9 +152,9 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         }
     }
 
-    /// Gives every point of `range` the value that `change` makes of the old one. Calls `change` once per entry that shares
-    /// points with the box, and splits entries at the border of the box only if their value changes. Points outside the
-    /// extent are ignored.
+    /// Gives every point of `range` the value that `change` makes of the old one. Calls `change` once per
+    /// entry that shares points with the box, and splits entries at the border of the box only if their value
+    /// changes. Points outside the extent are ignored.
     pub fn apply(&mut self, range: &GridBox<D>, mut change: impl FnMut(&V) -> V) {
         let target = self.bounds.intersection(range);
         if target.is_empty() {
@@ -213,7 +215,8 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         self.query(range).for_each(|(part, value)| visit(part, value));
     }
 
-    /// Chooses the axis that entries are sorted along, if `target` is the first split of a map with one entry.
+    /// Chooses the axis that entries are sorted along, if `target` is the first split of a map with one
+    /// entry.
     fn prepare_split(&mut self, target: &GridBox<D>) {
         if self.len() == 1 {
             let is_cut = |&axis: &usize| target.extent()[axis] != self.bounds.extent()[axis];

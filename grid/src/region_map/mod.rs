@@ -1,7 +1,7 @@
 //! Region maps: a value for every point of a buffer, updated and queried by box.
 //!
-//! [`map`] has the map and its operations. Its entries are in a [sorted list](sorted), which has a [fast path](intervals) for
-//! maps that are split along one axis only.
+//! [`map`] has the map and its operations. Its entries are in a [sorted list](sorted), which has a [fast
+//! path](intervals) for maps that are split along one axis only.
 
 mod entry;
 mod intervals;

@@ -66,7 +66,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         &mut self.list[at].value
     }
 
-    /// Whether two entries that are consecutive in this part of the list have equal values and together form a box.
+    /// Whether two entries that are consecutive in this part of the list have equal values and together form
+    /// a box.
     pub(super) fn has_equal_neighbours(&self, among: Range<usize>) -> bool {
         let equal = |pair: &[Entry<D, V>]| {
             pair[0].range.joined(&pair[1].range).is_some() && pair[0].value == pair[1].value
@@ -80,7 +81,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         &self.list[if all_hit { self.overlapping_intervals(target) } else { self.near_positions(target) }]
     }
 
-    /// The positions of the entries that overlap or touch `target` on the sorted axis, and of entries between them.
+    /// The positions of the entries that overlap or touch `target` on the sorted axis, and of entries between
+    /// them.
     fn near_positions(&self, target: &GridBox<D>) -> Range<usize> {
         if self.list.len() <= 1 {
             return 0..self.list.len();
@@ -99,8 +101,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         start + if few < STEPS { few } else { few + rest[few..].partition_point(before) }
     }
 
-    /// The position of the first entry whose `reach` is at least `low`, or the end. Goes a few steps from the hint, then uses
-    /// binary search.
+    /// The position of the first entry whose `reach` is at least `low`, or the end. Goes a few steps from the
+    /// hint, then uses binary search.
     #[inline]
     pub(super) fn first_reaching(&self, low: usize) -> usize {
         let before = |at: usize| self.list[at].reach < low;
@@ -117,8 +119,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         self.list.partition_point(|entry| entry.reach < low)
     }
 
-    /// The positions [near](Self::near_positions) `target`, and those of them whose entries share points with `target`. May
-    /// sort the entries along a better axis before.
+    /// The positions [near](Self::near_positions) `target`, and those of them whose entries share points with
+    /// `target`. May sort the entries along a better axis before.
     pub(super) fn overlapping(&mut self, target: &GridBox<D>) -> (Range<usize>, Positions) {
         self.reconsider_axis();
         let near = self.near_positions(target);
@@ -144,8 +146,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         self.list[near].iter().any(|other| other.value == *value && target.joined(&other.range).is_some())
     }
 
-    /// Whether no other entry overlaps the entry `at` on the sorted axis, and `target` is a band of it: a part that differs
-    /// on that axis only.
+    /// Whether no other entry overlaps the entry `at` on the sorted axis, and `target` is a band of it: a
+    /// part that differs on that axis only.
     pub(super) fn is_band(&self, at: usize, target: &GridBox<D>) -> bool {
         let (axis, range) = (self.axis, self.list[at].range);
         let is_band = range.contains(target)
@@ -155,8 +157,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         is_band && starts_alone && ends_alone
     }
 
-    /// Gives a [band](Self::is_band) of the entry `at` a value that no neighbour of the band has. The rests of the entry keep
-    /// their outer neighbours, so nothing needs to be merged or sorted.
+    /// Gives a [band](Self::is_band) of the entry `at` a value that no neighbour of the band has. The rests
+    /// of the entry keep their outer neighbours, so nothing needs to be merged or sorted.
     pub(super) fn split_band(&mut self, at: usize, target: &GridBox<D>, value: V) {
         let axis = self.axis;
         let Entry { range, value: rest, .. } = self.list[at].clone();
@@ -180,8 +182,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         self.list.insert_many(at + 1, parts);
     }
 
-    /// Replaces the entries `old` by `run`, which covers the same points, and merges equal neighbours among `run` and the
-    /// entries `near` that touch `target`, the box whose values are new.
+    /// Replaces the entries `old` by `run`, which covers the same points, and merges equal neighbours among
+    /// `run` and the entries `near` that touch `target`, the box whose values are new.
     pub(super) fn replace(
         &mut self,
         target: &GridBox<D>,
@@ -217,7 +219,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
                 let (first, low) = (pieces.len(), entry.range.low(self.axis));
                 entry.without(target, self.axis, &mut pieces);
                 entry.range = entry.range.intersection(target);
-                // A piece that begins where the whole entry began takes its place, so that only the other pieces are out of order.
+                // A piece that begins where the whole entry began takes its place, so that only the other
+                // pieces are out of order.
                 let heir = pieces[first..].iter_mut().find(|piece| piece.range.low(self.axis) == low);
                 if let Some(heir) = heir.filter(|_| entry.range.low(self.axis) != low) {
                     std::mem::swap(entry, heir);
@@ -239,8 +242,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         self.restore_reach(changed);
     }
 
-    /// Recomputes `reach` for these entries. Later entries keep theirs: the changed entries cover the same points as before,
-    /// so they reach as far.
+    /// Recomputes `reach` for these entries. Later entries keep theirs: the changed entries cover the same
+    /// points as before, so they reach as far.
     fn restore_reach(&mut self, changed: Range<usize>) {
         let mut reach = if changed.start == 0 { 0 } else { self.list[changed.start - 1].reach };
         if D == 0 {
@@ -252,7 +255,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         }
     }
 
-    /// Sorts the entries along the axis with the most distinct cuts, once scanning in vain has cost more than sorting.
+    /// Sorts the entries along the axis with the most distinct cuts, once scanning in vain has cost more than
+    /// sorting.
     fn reconsider_axis(&mut self) {
         if self.wasted <= 64 * self.list.len() {
             return;

@@ -1,6 +1,8 @@
-//! Reductions on the processor: the lanes of the leaf that is being computed, and the results of the leaves before it.
+//! Reductions on the processor: the lanes of the leaf that is being computed, and the results of the leaves
+//! before it.
 //!
-//! A block may begin at any lane and end in any leaf. Its values go to the lanes in their order, so the shape of blocks does not matter.
+//! A block may begin at any lane and end in any leaf. Its values go to the lanes in their order, so the shape
+//! of blocks does not matter.
 
 use super::{
     argument::{Argument, Loaded, number},
@@ -238,7 +240,8 @@ macro_rules! accumulators {
         }
 
         impl Accumulators {
-            /// Copies the results of all leaves to the operands, whose last coordinate is the number of the leaf.
+            /// Copies the results of all leaves to the operands, whose last coordinate is the number of the
+            /// leaf.
             pub(super) fn copy_leaves(&self, program: &Program, operands: &mut [&mut dyn Operand]) {
                 for (accumulator, of) in self.all.iter().zip(&program.reductions) {
                     let operand = of.reduction.operand;

@@ -15,7 +15,8 @@ pub(super) enum Argument<'a, T> {
 /// The elements of a load, for the points of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Elements {
-    /// One for each point, one after the other in a slice of the operand: the number of the slice, and which of its elements is the first.
+    /// One for each point, one after the other in a slice of the operand: the number of the slice, and which
+    /// of its elements is the first.
     Slice { number: u32, from: usize },
     /// One for all points.
     Same(Scalar),

@@ -1,8 +1,8 @@
 //! What the operations are, for each type of number.
 //!
-//! The closures are inlined into loops over blocks, which the compiler turns into vector instructions. None of them depends on the
-//! instructions: products and sums are rounded one by one, and where the standard library leaves a result open (the smaller of two
-//! zeros, a division of integers by zero) it is chosen here.
+//! The closures are inlined into loops over blocks, which the compiler turns into vector instructions. None
+//! of them depends on the instructions: products and sums are rounded one by one, and where the standard
+//! library leaves a result open (the smaller of two zeros, a division of integers by zero) it is chosen here.
 
 use super::{
     argument::Argument,

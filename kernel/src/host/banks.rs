@@ -6,11 +6,13 @@ use crate::{number::Kind, program::Program};
 const BLOCK: usize = 2048;
 const SHORT_BLOCK: usize = 512;
 
-/// The memory for the registers of a program whose blocks are longer than [`SHORT_BLOCK`]. They share the first-level cache with the
-/// operands, and a long block costs less for each point: its elements are found once.
+/// The memory for the registers of a program whose blocks are longer than [`SHORT_BLOCK`]. They share the
+/// first-level cache with the operands, and a long block costs less for each point: its elements are found
+/// once.
 const LONG_BLOCKS: usize = 32 << 10;
 
-/// The most points of a block of a program that keeps nothing for its points: it goes through its operands once.
+/// The most points of a block of a program that keeps nothing for its points: it goes through its operands
+/// once.
 const WITHOUT_MEMORY: usize = 8192;
 
 /// The most points of the blocks of a program.

@@ -1,9 +1,11 @@
-//! Chains: operations of which each one uses the result of the one before. That result stays in the vector registers of the processor.
+//! Chains: operations of which each one uses the result of the one before. That result stays in the vector
+//! registers of the processor.
 //!
-//! A chain goes through its links once for each strip. A strip has as many vectors as fit in the registers, because choosing what a link does
-//! takes as long as computing several vectors. The rest of a block goes in strips of four vectors and of one. All chains of a step are done
-//! with a strip before the next one begins, so that what one leaves for another is in the first-level cache. Each product and each sum is
-//! rounded by itself, as if it were alone.
+//! A chain goes through its links once for each strip. A strip has as many vectors as fit in the registers,
+//! because choosing what a link does takes as long as computing several vectors. The rest of a block goes in
+//! strips of four vectors and of one. All chains of a step are done with a strip before the next one begins,
+//! so that what one leaves for another is in the first-level cache. Each product and each sum is rounded by
+//! itself, as if it were alone.
 
 use super::{
     argument::{Argument, Loaded, number, numbers_mut},
@@ -104,7 +106,8 @@ struct Strips<'a, 'o, T> {
 }
 
 impl<T: Lanes> Strips<'_, '_, T> {
-    /// Computes all chains for as many strips of `N` vectors as there are from point `at` on. Returns the point after them.
+    /// Computes all chains for as many strips of `N` vectors as there are from point `at` on. Returns the
+    /// point after them.
     #[inline(always)]
     fn compute<S: Simd, const N: usize>(&mut self, simd: S, mut at: usize) -> usize {
         let points = N * size_of::<T::Vector<S>>() / size_of::<T>();
@@ -242,7 +245,8 @@ impl Vectors<1> for Rest {
     }
 }
 
-/// Joins the results so far of some vectors with their operands. The loop has no closures: see [`Strips::strip`].
+/// Joins the results so far of some vectors with their operands. The loop has no closures: see
+/// [`Strips::strip`].
 #[inline(always)]
 fn join_each<T: Lanes, S: Simd, const N: usize>(
     simd: S,
@@ -255,7 +259,8 @@ fn join_each<T: Lanes, S: Simd, const N: usize>(
     }
 }
 
-/// Joins the results so far with products. One loop has both operations: there are no registers for all products.
+/// Joins the results so far with products. One loop has both operations: there are no registers for all
+/// products.
 #[inline(always)]
 fn join_scaled<T: Lanes, S: Simd, const N: usize>(
     simd: S,

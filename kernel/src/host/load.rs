@@ -1,4 +1,5 @@
-//! Where the elements of a load are: in one slice of its operand, in one place for all points, or put together.
+//! Where the elements of a load are: in one slice of its operand, in one place for all points, or put
+//! together.
 
 use super::{
     argument::{Elements, number, numbers},
@@ -24,7 +25,8 @@ pub(super) struct Place<'a> {
     pub(super) counters: &'a [u32],
 }
 
-/// The coordinate that a load takes instead of `at`, in a dimension of this size; `None` if it is outside the buffer.
+/// The coordinate that a load takes instead of `at`, in a dimension of this size; `None` if it is outside the
+/// buffer.
 #[inline(always)]
 fn within(edge: Edge, at: isize, size: usize) -> Option<usize> {
     if let Ok(inside) = usize::try_from(at)
@@ -72,7 +74,8 @@ impl Load {
         [z.first(place), y.first(place), x.first(place)]
     }
 
-    /// Finds the elements of a load that is in no row: one for all points, or some that have to be put together.
+    /// Finds the elements of a load that is in no row: one for all points, or some that have to be put
+    /// together.
     pub(super) fn find_beside_rows(&self, place: &Place<'_>, others: &Others<'_>) -> Elements {
         match self.row() {
             Row::Same => Elements::Same(self.find_one(self.first(place), place.parameters, others)),
@@ -81,7 +84,8 @@ impl Load {
         }
     }
 
-    /// Finds the elements of all `len` points of a block in a turn of a fold. A slice of them goes to the place of this number.
+    /// Finds the elements of all `len` points of a block in a turn of a fold. A slice of them goes to the
+    /// place of this number.
     #[inline(always)]
     pub(super) fn find_in_turn<'a>(
         &self,
@@ -113,8 +117,8 @@ impl Load {
         is_inside.then(|| others.get(self.operand).read([z, y, x])).filter(|slice| slice.len() >= len)
     }
 
-    /// The extent of the operand, if the load has to know it. Without an edge the declaration says that all elements are there, and the operand
-    /// refuses others.
+    /// The extent of the operand, if the load has to know it. Without an edge the declaration says that all
+    /// elements are there, and the operand refuses others.
     #[inline(always)]
     pub(super) fn extent(&self, others: &Others<'_>) -> [usize; 3] {
         match self.edge {
@@ -123,7 +127,8 @@ impl Load {
         }
     }
 
-    /// The coordinates that the load takes instead of these; `None` if they lead out of the buffer, to the value of the edge.
+    /// The coordinates that the load takes instead of these; `None` if they lead out of the buffer, to the
+    /// value of the edge.
     #[inline(always)]
     fn inside(&self, [z, y, x]: [isize; 3], extent: [usize; 3]) -> Option<[usize; 3]> {
         let (z, y) = (within(self.edge, z, extent[0])?, within(self.edge, y, extent[1])?);
@@ -201,7 +206,8 @@ impl Load {
         }
     }
 
-    /// Puts together elements that lie one after the other as far as they are inside of the buffer, and in one box of the region.
+    /// Puts together elements that lie one after the other as far as they are inside of the buffer, and in
+    /// one box of the region.
     fn assemble_runs<T: Number>(&self, place: &Place<'_>, len: usize, others: &Others<'_>, to: &mut Vec<T>) {
         let extent = self.extent(others);
         let x = self.along[2].first(place);

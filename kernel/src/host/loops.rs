@@ -1,5 +1,5 @@
-//! The loops over blocks. Each one is a function of its own for each operation, type and set of instructions: in a function with several
-//! loops the compiler runs out of registers.
+//! The loops over blocks. Each one is a function of its own for each operation, type and set of instructions:
+//! in a function with several loops the compiler runs out of registers.
 
 use super::{argument::Argument, instructions::Token};
 use pulp::NullaryFnOnce;

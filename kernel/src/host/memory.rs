@@ -1,4 +1,5 @@
-//! The memory of a program while it runs: its registers, and a block for each load that has to be put together.
+//! The memory of a program while it runs: its registers, and a block for each load that has to be put
+//! together.
 
 use super::{accumulate::Accumulators, assembled::Assembled, banks::Banks};
 use crate::program::Program;

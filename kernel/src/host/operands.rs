@@ -6,22 +6,23 @@ use crate::{
 };
 use smallvec::SmallVec;
 
-/// An operand of a program. Points and extents are padded at the front: the last dimension is the one along which elements lie one after
-/// the other.
+/// An operand of a program. Points and extents are padded at the front: the last dimension is the one along
+/// which elements lie one after the other.
 pub trait Operand {
     /// The extent: 1 in each dimension that the operand does not have.
     fn extent(&self) -> [usize; 3];
 
-    /// The elements from a point on, along the last dimension: at least one, and as many as lie one after the other. It panics, or gives none,
-    /// if the operand does not have the element at this point: a program does not compare points with the extent where it takes elements
-    /// without an edge.
+    /// The elements from a point on, along the last dimension: at least one, and as many as lie one after the
+    /// other. It panics, or gives none, if the operand does not have the element at this point: a program
+    /// does not compare points with the extent where it takes elements without an edge.
     fn read(&self, point: [usize; 3]) -> Slice<'_>;
 
     /// The same of an operand that the program sets.
     fn write(&mut self, point: [usize; 3]) -> SliceMut<'_>;
 }
 
-/// All operands but the outputs, at their numbers: a program takes elements of them, or sets them after all steps.
+/// All operands but the outputs, at their numbers: a program takes elements of them, or sets them after all
+/// steps.
 pub(super) struct Others<'o>(SmallVec<[Option<&'o mut dyn Operand>; 8]>);
 
 /// The operands of a program in two lists, because it sets the outputs while it takes elements of the others.

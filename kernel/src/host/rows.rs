@@ -1,4 +1,5 @@
-//! Loads that have their elements in one row of an operand. They share a slice of it, as far as the region has the row in one piece.
+//! Loads that have their elements in one row of an operand. They share a slice of it, as far as the region
+//! has the row in one piece.
 
 use super::{
     argument::Elements,
@@ -8,7 +9,8 @@ use super::{
 use crate::{number::Slice, operation::Edge, steps::RowOfLoads};
 use smallvec::SmallVec;
 
-/// The slices of operands. If a program has loops, those that differ from turn to turn come first, at the numbers of their loads.
+/// The slices of operands. If a program has loops, those that differ from turn to turn come first, at the
+/// numbers of their loads.
 pub(super) type Slices<'a> = SmallVec<[Slice<'a>; 8]>;
 
 /// The slice of a row that was found last: its first coordinate, and its number of elements.
@@ -19,8 +21,9 @@ struct Found {
 }
 
 impl RowOfLoads {
-    /// Finds the elements of all loads for a block, and makes `len` smaller where fewer elements lie one after the other. Elements near an edge
-    /// of the buffer have to be put together: there a block has at most `at_edge` points.
+    /// Finds the elements of all loads for a block, and makes `len` smaller where fewer elements lie one
+    /// after the other. Elements near an edge of the buffer have to be put together: there a block has at
+    /// most `at_edge` points.
     #[inline(always)]
     pub(super) fn find<'a>(
         &self,
@@ -74,15 +77,16 @@ impl Found {
     }
 }
 
-/// How many elements a block of up to `len` points takes from `x` on, if its first point is `first` and the buffer ends at `end`. It is 0 if the
-/// edge is so near that the elements are put together.
+/// How many elements a block of up to `len` points takes from `x` on, if its first point is `first` and the
+/// buffer ends at `end`. It is 0 if the edge is so near that the elements are put together.
 #[inline(always)]
 fn direct((x, first): (usize, usize), (len, at_edge): (usize, usize), end: usize) -> usize {
     let inside = end.saturating_sub(x);
     if inside >= len {
         return len;
     }
-    // The rest of the row is a block of its own. All loads agree where it begins, unless their offsets are large.
+    // The rest of the row is a block of its own. All loads agree where it begins, unless their offsets are
+    // large.
     let most = inside.min(end.saturating_sub(first + at_edge));
     if most < at_edge / 2 { 0 } else { most }
 }

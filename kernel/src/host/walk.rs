@@ -23,15 +23,16 @@ use crate::{
 use smallvec::SmallVec;
 
 impl Program {
-    /// Runs the program for all points from `min` to below `max`, which are padded at the front. `parameters` are the
-    /// [literals](crate::Recording::parameters) of a recording of this program.
+    /// Runs the program for all points from `min` to below `max`, which are padded at the front. `parameters`
+    /// are the [literals](crate::Recording::parameters) of a recording of this program.
     ///
-    /// Reductions combine the values of each of the [`Leaves`] of these points. The result of leaf `n` goes to the place that
-    /// its operand's `write([0, 0, n])` gives. The points are a part of the whole index space that begins and ends at its bands.
+    /// Reductions combine the values of each of the [`Leaves`] of these points. The result of leaf `n` goes
+    /// to the place that its operand's `write([0, 0, n])` gives. The points are a part of the whole index
+    /// space that begins and ends at its bands.
     ///
     /// # Panics
-    /// If the operands or parameters are not those of the program, if an offset leads out of the region that an operand has, or if the
-    /// program uses coordinates and one is 2³² or more.
+    /// If the operands or parameters are not those of the program, if an offset leads out of the region that
+    /// an operand has, or if the program uses coordinates and one is 2³² or more.
     pub fn run(
         &self,
         parameters: &[Scalar],
@@ -44,8 +45,8 @@ impl Program {
         memory.accumulators.copy_leaves(self, operands);
     }
 
-    /// Runs the program as [`run`](Self::run) does, for the whole index space. Reductions combine all values, and the results go to the
-    /// first elements of their operands.
+    /// Runs the program as [`run`](Self::run) does, for the whole index space. Reductions combine all values,
+    /// and the results go to the first elements of their operands.
     ///
     /// # Panics
     /// See [`run`](Self::run).
@@ -112,7 +113,8 @@ impl Block<'_> {
         len
     }
 
-    /// Finds the elements and computes all steps. Returns the number of points, of which all slices have an element.
+    /// Finds the elements and computes all steps. Returns the number of points, of which all slices have an
+    /// element.
     fn compute(&self, operands: &mut Operands<'_>, memory: &mut Memory, token: Token) -> usize {
         let Self { program, parameters, ref point, .. } = *self;
         let Memory { banks, assembled, counters, accumulators } = memory;

@@ -1,16 +1,17 @@
 //! How deep the expressions and branches of a text are.
 //!
-//! Compilers walk through what is nested by recursion: through the sums of `a + b + c`, too, and through `else if` after `else if`. A text that
-//! is nested too deeply would need more stack than a thread has, which ends the process and not just the task. The compiler itself limits
-//! brackets and blocks; what it does not limit is limited here.
+//! Compilers walk through what is nested by recursion: through the sums of `a + b + c`, too, and through
+//! `else if` after `else if`. A text that is nested too deeply would need more stack than a thread has, which
+//! ends the process and not just the task. The compiler itself limits brackets and blocks; what it does not
+//! limit is limited here.
 
 use super::{
     error::ShaderError,
     scan::{self, Token},
 };
 
-/// The most words and signs of an expression that may depend on each other. In a build without optimisation the compiler takes some 3,000 on a
-/// stack of 2 MiB, which threads have by default.
+/// The most words and signs of an expression that may depend on each other. In a build without optimisation
+/// the compiler takes some 3,000 on a stack of 2 MiB, which threads have by default.
 const MOST_TOKENS: u32 = 1000;
 
 /// An `else` takes as much stack as this many words and signs of an expression.

@@ -14,7 +14,8 @@ use crate::{
     },
 };
 
-/// The most groups of one launch: the sum of a number below it and of one that a dispatch adds wraps not around.
+/// The most groups of one launch: the sum of a number below it and of one that a dispatch adds wraps not
+/// around.
 const MOST_GROUPS: u64 = 1 << 31;
 
 /// What a launch gives a shader. Points, extents and boxes are padded at the front, the extents with ones.
@@ -24,7 +25,8 @@ pub struct ShaderLaunch<'a> {
     pub points: [[usize; 3]; 2],
     /// The extents of all operands.
     pub extents: &'a [[usize; 3]],
-    /// The boxes of all operands that the task declares: the first element of each, and the one behind the last.
+    /// The boxes of all operands that the task declares: the first element of each, and the one behind the
+    /// last.
     pub declared: &'a [Vec<[[usize; 3]; 2]>],
     /// The values of the parameters.
     pub parameters: &'a [Scalar],
@@ -56,10 +58,12 @@ impl Printed {
     /// The bytes of the status, which are zero before a launch.
     pub const STATUS_BYTES: u64 = 4 * STATUS as u64;
 
-    /// The dispatches that make up a launch. `most` is the number of groups that a device takes in each dimension.
+    /// The dispatches that make up a launch. `most` is the number of groups that a device takes in each
+    /// dimension.
     ///
     /// # Errors
-    /// The launch has coordinates, elements or groups that 32 bits do not hold, or other operands, boxes or parameters than the shader.
+    /// The launch has coordinates, elements or groups that 32 bits do not hold, or other operands, boxes or
+    /// parameters than the shader.
     ///
     /// # Panics
     /// If `most` is 0.
@@ -162,7 +166,8 @@ impl Printed {
             bytes.extend_from_slice(&(word as u32).to_le_bytes());
         }
         list.iter().for_each(|&word| bytes.extend_from_slice(&(word as u32).to_le_bytes()));
-        // The size of a structure is a multiple of its alignment, and a list of no boxes has the room of one number.
+        // The size of a structure is a multiple of its alignment, and a list of no boxes has the room of one
+        // number.
         let room = if self.place == BlockPlace::Storage { 4 } else { 0 };
         bytes.resize((head + bytes.len() + room).next_multiple_of(16) - head, 0);
         bytes

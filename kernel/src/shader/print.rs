@@ -1,4 +1,5 @@
-//! The generated part of a shader: the block of a launch, the buffers, the functions for the text, and the entry point.
+//! The generated part of a shader: the block of a launch, the buffers, the functions for the text, and the
+//! entry point.
 
 use super::{
     names,
@@ -46,7 +47,8 @@ pub(super) enum Field {
     Extent(usize, usize),
     /// The first element that the task declares: of the smallest box around all of them.
     Min(usize, usize),
-    /// The number of elements of this box along a dimension. An operand without dimensions has a 1 if the task declares its element.
+    /// The number of elements of this box along a dimension. An operand without dimensions has a 1 if the
+    /// task declares its element.
     Size(usize, usize),
     /// Where the boxes of an operand begin in the list, and where they end.
     Boxes(usize),
@@ -54,14 +56,15 @@ pub(super) enum Field {
     Parameter(usize),
 }
 
-/// The names of the numbers that differ between the dispatches of groups: the groups of the launch, and the number of the first one of the
-/// dispatch.
+/// The names of the numbers that differ between the dispatches of groups: the groups of the launch, and the
+/// number of the first one of the dispatch.
 pub(super) const GROUP_HEAD: [&str; 4] = ["groups_z", "groups_y", "groups_x", "first_group"];
 
 const DIMS: [&str; 3] = ["z", "y", "x"];
 
 impl Printed {
-    /// The text: that of the program, and behind it the generated part. Its entry point is [`ENTRY`](Self::ENTRY).
+    /// The text: that of the program, and behind it the generated part. Its entry point is
+    /// [`ENTRY`](Self::ENTRY).
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -79,8 +82,9 @@ impl Printed {
         self.source.signature()
     }
 
-    /// The operands, all of them: storage buffers of group 0. The first one is binding 1, and so on. Binding 0 is the block,
-    /// unless it is immediate data. The status, which the shader writes, is binding 0 of group 1.
+    /// The operands, all of them: storage buffers of group 0. The first one is binding 1, and so on. Binding
+    /// 0 is the block, unless it is immediate data. The status, which the shader writes, is binding 0 of
+    /// group 1.
     pub fn bindings(&self) -> impl Iterator<Item = (Binding, u64)> {
         self.source.operands.iter().enumerate().map(|(operand, of)| {
             let binding = Binding { operand, kind: of.element.kind, is_written: of.is_written };
@@ -236,8 +240,9 @@ fn vector(fields: impl DoubleEndedIterator<Item = String>) -> (String, String) {
     }
 }
 
-/// An invocation keeps an access outside in a variable of its own, and writes it to the status at its end. So an access writes to no memory that others see,
-/// and a device may ask for the next element before it has this one.
+/// An invocation keeps an access outside in a variable of its own, and writes it to the status at its end. So
+/// an access writes to no memory that others see, and a device may ask for the next element before it has
+/// this one.
 const OUTSIDE: &str = "
 var<private> anabranch_is_outside: bool;
 var<private> anabranch_outside: vec4<u32>;

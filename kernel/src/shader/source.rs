@@ -45,7 +45,8 @@ pub struct ShaderSource {
     pub parameters: Vec<(Arc<str>, Kind)>,
     /// The number of dimensions of the index space, up to 3.
     pub dimensions: usize,
-    /// The invocations of a group along each dimension, padded with ones at the front; `None` if each point has one invocation.
+    /// The invocations of a group along each dimension, padded with ones at the front; `None` if each point
+    /// has one invocation.
     pub group: Option<[u32; 3]>,
     /// Whether the variables that the invocations of a group share are zeros when it begins.
     pub zeroes_workgroup: bool,

@@ -8,8 +8,8 @@ use crate::{contents::Combination, number::Number, operator::Operator};
 use std::marker::PhantomData;
 
 impl Tape {
-    /// The next operand, a single number that the values of all points are combined into. `includes_current` says whether the number that
-    /// the operand has before the kernel is combined, too.
+    /// The next operand, a single number that the values of all points are combined into. `includes_current`
+    /// says whether the number that the operand has before the kernel is combined, too.
     ///
     /// # Panics
     /// If the operator does not combine such numbers.
@@ -20,7 +20,8 @@ impl Tape {
     }
 }
 
-/// An operand into which the kernel combines one value of each point: see [`Leaves`](crate::Leaves) for the order.
+/// An operand into which the kernel combines one value of each point: see [`Leaves`](crate::Leaves) for the
+/// order.
 #[derive(Clone, Copy)]
 pub struct Accumulator<'t, T> {
     pub(crate) tape: &'t Tape,
@@ -41,7 +42,8 @@ impl<'t, T: Number> Accumulator<'t, T> {
         self.tape.store(self.operand, value.id());
     }
 
-    /// Combines the value of the point where the mask is true, and nothing elsewhere. The value is computed everywhere.
+    /// Combines the value of the point where the mask is true, and nothing elsewhere. The value is computed
+    /// everywhere.
     #[track_caller]
     pub fn combine_if(&self, mask: Mask<'t>, value: impl IntoValue<'t, T>) {
         self.combine(mask.select(value, T::identity(self.operator)));

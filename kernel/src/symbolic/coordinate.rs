@@ -9,10 +9,11 @@ use crate::{
 use std::{fmt, ops, panic::Location};
 
 /// A coordinate of an element: the sum of [a coordinate of the point](crate::Output::point), the counter of a
-/// [fold](crate::Output::fold) and a number (`3.into()`), or of some of these, and what is added to it or subtracted from it.
+/// [fold](crate::Output::fold) and a number (`3.into()`), or of some of these, and what is added to it or
+/// subtracted from it.
 ///
-/// A number is no part of the program, as a literal is not: with another one the kernel is the same program. What is added by `row + 1` is a part
-/// of it.
+/// A number is no part of the program, as a literal is not: with another one the kernel is the same program.
+/// What is added by `row + 1` is a part of it.
 #[derive(Clone, Copy)]
 pub struct Coordinate<'t> {
     /// The tape of the point and the counter. A number belongs to none.
@@ -110,7 +111,8 @@ impl ops::Sub<usize> for Coordinate<'_> {
 impl ops::Add for Coordinate<'_> {
     type Output = Self;
 
-    /// The sum. A sum of two coordinates of the point, or of two counters, is a mistake that ends the recording with an error.
+    /// The sum. A sum of two coordinates of the point, or of two counters, is a mistake that ends the
+    /// recording with an error.
     #[track_caller]
     fn add(self, other: Self) -> Self {
         let are_two = self.tape.zip(other.tape);

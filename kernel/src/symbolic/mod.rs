@@ -1,4 +1,5 @@
-//! What the closure of a kernel sees: a tape, and symbolic values, coordinates, operands, accumulators and folds that leave operations on it.
+//! What the closure of a kernel sees: a tape, and symbolic values, coordinates, operands, accumulators and
+//! folds that leave operations on it.
 
 mod accumulator;
 mod coordinate;

@@ -35,8 +35,9 @@ impl Tape {
 
 /// An operand that the kernel reads, with `D` dimensions, over an index space of `K` dimensions.
 ///
-/// Where both have as many, [`here`](Self::here) and [`at`](Self::at) take the elements at offsets from the point that the kernel computes.
-/// [`get`](Self::get) takes elements of operands of any rank by their coordinates.
+/// Where both have as many, [`here`](Self::here) and [`at`](Self::at) take the elements at offsets from the
+/// point that the kernel computes. [`get`](Self::get) takes elements of operands of any rank by their
+/// coordinates.
 #[derive(Clone, Copy)]
 pub struct Input<'t, T, const D: usize, const K: usize = D> {
     tape: &'t Tape,
@@ -63,8 +64,8 @@ impl<'t, T: Number, const D: usize> Input<'t, T, D> {
         self.tape.load(self.operand, from_point(offset), Outside::Clamped)
     }
 
-    /// The element at an offset from the point. Outside the buffer it is the element on the other side, as if the buffer were
-    /// repeated in all directions.
+    /// The element at an offset from the point. Outside the buffer it is the element on the other side, as if
+    /// the buffer were repeated in all directions.
     #[track_caller]
     pub fn at_periodic(&self, offset: [isize; D]) -> Value<'t, T> {
         self.tape.load(self.operand, from_point(offset), Outside::Periodic)
@@ -102,8 +103,8 @@ impl<'t, T: Number, const D: usize, const K: usize> Input<'t, T, D, K> {
         self.load(coordinates, Outside::Clamped)
     }
 
-    /// The element with these coordinates. Outside the buffer it is the element on the other side, as if the buffer were repeated in all
-    /// directions.
+    /// The element with these coordinates. Outside the buffer it is the element on the other side, as if the
+    /// buffer were repeated in all directions.
     #[track_caller]
     pub fn get_periodic(&self, coordinates: [Coordinate<'t>; D]) -> Value<'t, T> {
         self.load(coordinates, Outside::Periodic)
@@ -133,24 +134,28 @@ macro_rules! points {
     ($($operand:ident<$($dims:ident),*>),*) => {
         $(
             impl<'t, T: Number, $(const $dims: usize),*> $operand<'t, T, $($dims),*> {
-                /// The coordinate of the point along a dimension, from 0, for [elements](Input::get) of other operands.
+                /// The coordinate of the point along a dimension, from 0, for [elements](Input::get) of other
+                /// operands.
                 #[track_caller]
                 pub fn point(&self, dimension: usize) -> Coordinate<'t> {
                     self.tape.point(dimension)
                 }
 
-                /// The coordinate of the point along a dimension, from 0, as a number. A point has no coordinate of 2³² or more.
+                /// The coordinate of the point along a dimension, from 0, as a number. A point has no
+                /// coordinate of 2³² or more.
                 #[track_caller]
                 pub fn index(&self, dimension: usize) -> Value<'t, u32> {
                     self.tape.index(dimension)
                 }
 
-                /// Computes a state again and again, once for each number of a range. `iteration` gets the state and the number, and returns
-                /// the next state. The result is the state after the last iteration; of an empty range it is `first`.
+                /// Computes a state again and again, once for each number of a range. `iteration` gets the
+                /// state and the number, and returns the next state. The result is the state after the last
+                /// iteration; of an empty range it is `first`.
                 ///
-                /// `first` is a literal, a value, or a tuple of up to four of these. `iteration` runs once, and what it records is a loop. The range
-                /// is no part of the program, as a literal is not: a kernel that folds over another range is the same program. Folds may be
-                /// in the iterations of others. What an iteration computes stays inside of it, except for the state.
+                /// `first` is a literal, a value, or a tuple of up to four of these. `iteration` runs once,
+                /// and what it records is a loop. The range is no part of the program, as a literal is not: a
+                /// kernel that folds over another range is the same program. Folds may be in the iterations
+                /// of others. What an iteration computes stays inside of it, except for the state.
                 ///
                 /// ```
                 /// # let tape = anabranch_kernel::Tape::new(2);

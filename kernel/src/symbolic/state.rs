@@ -11,7 +11,8 @@ use crate::{
 };
 use std::{ops, panic::Location};
 
-/// What a [fold](crate::Output::fold) begins with: a literal, a value, or a tuple of up to four of these, of any types.
+/// What a [fold](crate::Output::fold) begins with: a literal, a value, or a tuple of up to four of these, of
+/// any types.
 #[diagnostic::on_unimplemented(
     message = "a fold cannot begin with `{Self}`",
     label = "no state of a fold",

@@ -1,4 +1,5 @@
-//! The tape, on which a closure leaves its operations. The methods that give values are in [`value`](super::value).
+//! The tape, on which a closure leaves its operations. The methods that give values are in
+//! [`value`](super::value).
 
 use crate::{
     contents::{self, Combination, Contents, Operand},
@@ -9,7 +10,8 @@ use crate::{
 };
 use std::{cell::RefCell, panic::Location};
 
-/// Records the operations of one kernel. Its values borrow it. A value of another tape panics where it is used.
+/// Records the operations of one kernel. Its values borrow it. A value of another tape panics where it is
+/// used.
 pub struct Tape {
     dimensions: usize,
     contents: RefCell<Box<Contents>>,

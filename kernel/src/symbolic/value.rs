@@ -8,14 +8,17 @@ use crate::{
 };
 use std::{fmt, marker::PhantomData, ops, panic::Location};
 
-/// A number that a kernel computes at each point. The closure that is recorded sees no number, but this name of one.
+/// A number that a kernel computes at each point. The closure that is recorded sees no number, but this name
+/// of one.
 ///
-/// Values of one type have the operators of numbers, also with a literal on either side. `if value < other` does not compile, because
-/// the closure runs once and not at each point: [`lt`](Value::lt) compares, and [`select`](Mask::select) takes one of two values.
+/// Values of one type have the operators of numbers, also with a literal on either side. `if value < other`
+/// does not compile, because the closure runs once and not at each point: [`lt`](Value::lt) compares, and
+/// [`select`](Mask::select) takes one of two values.
 ///
 /// A value belongs to its recording: in another one it panics.
 ///
-/// Integers wrap around. A division by zero gives the dividend, and its remainder is 0. A shift is by the count modulo the number of bits.
+/// Integers wrap around. A division by zero gives the dividend, and its remainder is 0. A shift is by the
+/// count modulo the number of bits.
 pub struct Value<'t, T> {
     tape: &'t Tape,
     id: Id,
@@ -83,7 +86,8 @@ impl Tape {
         self.record(What::Parameter(parameter), T::KIND)
     }
 
-    /// Adds a load. Where the kernel asks twice for an element, it is loaded once, unless a literal stands for the elements outside.
+    /// Adds a load. Where the kernel asks twice for an element, it is loaded once, unless a literal stands
+    /// for the elements outside.
     #[track_caller]
     pub(crate) fn load<T: Number, const D: usize>(
         &self,
@@ -176,8 +180,8 @@ impl<'t, T: Number> Value<'t, T> {
         result.unwrap_or_else(|| self.literal(T::from(true)))
     }
 
-    /// The value as another type of number, as Rust's `as` converts it: floats are cut towards zero and limited to the range of the integer,
-    /// and what is not a number becomes 0.
+    /// The value as another type of number, as Rust's `as` converts it: floats are cut towards zero and
+    /// limited to the range of the integer, and what is not a number becomes 0.
     pub fn convert<U: Number>(self) -> Value<'t, U> {
         if T::KIND == U::KIND {
             return Value::new(self.tape, self.id);

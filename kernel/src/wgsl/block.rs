@@ -35,12 +35,13 @@ pub(crate) fn push(bytes: &mut Vec<u8>, value: Scalar) {
 }
 
 impl Wgsl {
-    /// The dispatches that make up a launch for the points from the first of `points` to below the second. `extents` are those of all
-    /// operands of the recording, `parameters` its literals, and `most` is the number of groups that a device takes in each dimension.
+    /// The dispatches that make up a launch for the points from the first of `points` to below the second.
+    /// `extents` are those of all operands of the recording, `parameters` its literals, and `most` is the
+    /// number of groups that a device takes in each dimension.
     ///
     /// # Errors
-    /// The launch has coordinates or elements that 32 bits do not hold, an edge of an empty buffer, or other operands or literals than the
-    /// recording.
+    /// The launch has coordinates or elements that 32 bits do not hold, an edge of an empty buffer, or other
+    /// operands or literals than the recording.
     ///
     /// # Panics
     /// If `most` is 0.
@@ -73,7 +74,8 @@ impl Wgsl {
         Ok(parts.into_iter().enumerate().map(dispatch).collect())
     }
 
-    /// Refuses points whose elements are outside of an operand. A shader would give a zero there, or any other element.
+    /// Refuses points whose elements are outside of an operand. A shader would give a zero there, or any
+    /// other element.
     pub(super) fn check(
         &self,
         [min, max]: [[usize; 3]; 2],

@@ -24,8 +24,9 @@ impl Combine {
         self.kind
     }
 
-    /// The shader. Its entry point is `main`. It reads the values of binding 0 of group 0, exactly those that this binding has. Group `n` of the
-    /// dispatch combines up to [`COMBINED`] values from value `COMBINED · n` on, into element `n` of binding 1.
+    /// The shader. Its entry point is `main`. It reads the values of binding 0 of group 0, exactly those that
+    /// this binding has. Group `n` of the dispatch combines up to [`COMBINED`] values from value
+    /// `COMBINED · n` on, into element `n` of binding 1.
     pub fn text(&self) -> &str {
         &self.text
     }

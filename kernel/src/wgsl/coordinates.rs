@@ -1,7 +1,7 @@
 //! Which element a load takes: the text of its coordinates.
 //!
-//! Coordinates are `u32`, whose sums wrap around. The launch is refused if the sum of what a load adds to its offset does not fit. An
-//! offset is a constant of the shader, which may be larger than any coordinate.
+//! Coordinates are `u32`, whose sums wrap around. The launch is refused if the sum of what a load adds to its
+//! offset does not fit. An offset is a constant of the shader, which may be larger than any coordinate.
 
 use crate::{
     fold::Fold,

@@ -48,7 +48,8 @@ impl Functions {
         self.add(text);
     }
 
-    /// Adds the conversion of a float to an integer: cut towards zero, limited to the range, and 0 for what is not a number. Returns its name.
+    /// Adds the conversion of a float to an integer: cut towards zero, limited to the range, and 0 for what
+    /// is not a number. Returns its name.
     pub(super) fn add_truncation(&mut self, from: Kind, to: Kind) -> String {
         let test = format!("is_nan_{}", name(from));
         self.add_named(&test);

@@ -27,8 +27,8 @@ pub(crate) struct Part {
 /// The most columns of a dispatch. The numbers of those behind the last one have 32 bits, too.
 const MOST_COLUMNS: u64 = 1 << 31;
 
-/// The dispatches for the points from the first of `points` to below the second. `most` is the number of groups that a device takes in each
-/// dimension.
+/// The dispatches for the points from the first of `points` to below the second. `most` is the number of
+/// groups that a device takes in each dimension.
 pub(crate) fn parts(points: [[usize; 3]; 2], most: u32) -> Result<SmallVec<[Part; 1]>, WgslError> {
     let [min, max] = points;
     if (0..3).any(|dim| max[dim] <= min[dim]) {
@@ -38,7 +38,8 @@ pub(crate) fn parts(points: [[usize; 3]; 2], most: u32) -> Result<SmallVec<[Part
         return Err(WgslError::TooManyPoints { end: max });
     }
     let columns = (max[2] - min[2]) as u64;
-    // A group has several rows if there are some: they are short, or kernels that read neighbours share what is above and below.
+    // A group has several rows if there are some: they are short, or kernels that read neighbours share what
+    // is above and below.
     let most_columns = if max[1] - min[1] > 1 { COLUMNS } else { GROUP };
     let width = columns.next_power_of_two().trailing_zeros().min(most_columns.trailing_zeros());
     let rows_of_group = u64::from(GROUP >> width);
@@ -78,8 +79,8 @@ pub(crate) fn parts(points: [[usize; 3]; 2], most: u32) -> Result<SmallVec<[Part
     Ok(parts)
 }
 
-/// The points that an invocation has, in a launch with `blocks` of columns in each of `others` rows of groups. With one point each, a GPU starts groups
-/// more slowly than they read and write.
+/// The points that an invocation has, in a launch with `blocks` of columns in each of `others` rows of
+/// groups. With one point each, a GPU starts groups more slowly than they read and write.
 fn turns(blocks: u64, others: u64) -> u64 {
     let groups = blocks.saturating_mul(others);
     // The numbers of the columns behind the last one have 32 bits, too.
@@ -93,8 +94,8 @@ fn turns(blocks: u64, others: u64) -> u64 {
 /// The least groups of a launch whose invocations have several points: enough for each GPU.
 const LEAST: u64 = 1 << 13;
 
-/// The beginning of the entry point, which finds the points of an invocation: `z`, `y` and `x`. The variable `launch` has the [`HEAD`]. What is done for
-/// a point comes next, and then [`END`].
+/// The beginning of the entry point, which finds the points of an invocation: `z`, `y` and `x`. The variable
+/// `launch` has the [`HEAD`]. What is done for a point comes next, and then [`END`].
 pub(crate) fn entry(name: &str, launch: &str) -> String {
     let log_group = GROUP.trailing_zeros();
     format!(
@@ -118,8 +119,8 @@ fn {name}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
     )
 }
 
-/// The entry point of a recording, whose functions are `results` and `store`. Where there are `at_once` points to compute, it computes the results of all of
-/// them before it stores any.
+/// The entry point of a recording, whose functions are `results` and `store`. Where there are `at_once`
+/// points to compute, it computes the results of all of them before it stores any.
 pub(super) fn entry_of_recording(at_once: u32) -> String {
     let begin = format!(
         "

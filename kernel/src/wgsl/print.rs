@@ -110,8 +110,9 @@ fn store(point: Results, z: u32, y: u32, x: u32) {{
     )
 }
 
-/// The number of points whose results an invocation computes before it stores or combines the first of them. A GPU waits long for each element, and a
-/// device cannot know that the elements of the next point are not those that it stores here.
+/// The number of points whose results an invocation computes before it stores or combines the first of them.
+/// A GPU waits long for each element, and a device cannot know that the elements of the next point are not
+/// those that it stores here.
 fn at_once(body: &Body, loads: &[usize]) -> u32 {
     let is_small = body.folds.is_empty() && body.operations.len() <= MOST_OPERATIONS;
     match loads.len() {
@@ -392,8 +393,8 @@ fn compare(what: Compare, a: Id, b: Id) -> String {
     }
 }
 
-/// Rounds in double precision by `floor`. Some drivers (lavapipe of Mesa 22 on processors without AVX-512) have a `round` that loses the sign of a
-/// zero and leaves large numbers as they are.
+/// Rounds in double precision by `floor`. Some drivers (lavapipe of Mesa 22 on processors without AVX-512)
+/// have a `round` that loses the sign of a zero and leaves large numbers as they are.
 fn round_f64(a: Id) -> String {
     let (whole, part) = (format!("floor(v{a})"), format!("(v{a} - floor(v{a}))"));
     let is_odd = format!("floor({whole} / f64(2)) * f64(2) != {whole}");

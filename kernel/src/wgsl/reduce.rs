@@ -1,10 +1,12 @@
-//! Shaders with reductions: a group of [`LANES`] invocations for each leaf, and a shader that combines the results of leaves.
+//! Shaders with reductions: a group of [`LANES`] invocations for each leaf, and a shader that combines the
+//! results of leaves.
 //!
-//! The tree is that of [`Leaves`]. The shader of the recording leaves the result of each leaf in a buffer. The other one combines up to
-//! [`COMBINED`] results that lie side by side; launched again and again, it comes to one result.
+//! The tree is that of [`Leaves`]. The shader of the recording leaves the result of each leaf in a buffer.
+//! The other one combines up to [`COMBINED`] results that lie side by side; launched again and again, it
+//! comes to one result.
 //!
-//! A compiler that sees a sum of products could make one operation of a product and a sum, and round once. So a value goes through an operation
-//! on its bits that changes nothing, which the compiler cannot know.
+//! A compiler that sees a sum of products could make one operation of a product and a sum, and round once. So
+//! a value goes through an operation on its bits that changes nothing, which the compiler cannot know.
 
 use super::{
     block::Dispatch,
@@ -30,8 +32,9 @@ const COMBINING: u32 = 256;
 /// The most points of a launch, so that the number of each one and the sums of two such numbers have 32 bits.
 const MOST_POINTS: usize = (u32::MAX - (1 << 20)) as usize;
 
-/// What comes behind the functions `results` and `store` of a point: the bindings of the leaves, and the entry point. Where a lane has `at_once` points or
-/// more, it computes the results of as many before it combines them.
+/// What comes behind the functions `results` and `store` of a point: the bindings of the leaves, and the
+/// entry point. Where a lane has `at_once` points or more, it computes the results of as many before it
+/// combines them.
 pub(super) fn print(body: &Body, bindings: &[Binding], at_once: u32, functions: &mut Functions) -> String {
     let (mut outside, mut start, mut end) = (String::new(), String::new(), String::new());
     for (at, (reduction, _)) in body.reductions().enumerate() {
@@ -313,9 +316,10 @@ fn rounded_f64(a: f64) -> f64 {
 ";
 
 impl Wgsl {
-    /// The shaders that combine the results of the leaves, for each reduction in the order of the operands. The shader of the recording leaves
-    /// these results in storage buffers that it writes: that of the first reduction has the binding after those of the
-    /// [operands](Self::bindings), and so on. If the recording [ends at leaves](Self::ends_at_leaves), these are the buffers of the operands.
+    /// The shaders that combine the results of the leaves, for each reduction in the order of the operands.
+    /// The shader of the recording leaves these results in storage buffers that it writes: that of the first
+    /// reduction has the binding after those of the [operands](Self::bindings), and so on. If the recording
+    /// [ends at leaves](Self::ends_at_leaves), these are the buffers of the operands.
     pub fn combines(&self) -> &[Combine] {
         &self.combines
     }
@@ -325,8 +329,9 @@ impl Wgsl {
         self.ends_at_leaves
     }
 
-    /// The number of results of leaves that a launch for these points leaves for each reduction. If they are combined, it is at least one, which is
-    /// the identity of the operator or the number that the operand had if there are no points.
+    /// The number of results of leaves that a launch for these points leaves for each reduction. If they are
+    /// combined, it is at least one, which is the identity of the operator or the number that the operand had
+    /// if there are no points.
     pub fn leaves(&self, points: [[usize; 3]; 2]) -> usize {
         let least = usize::from(!self.ends_at_leaves);
         Leaves::new(self.dimensions, points).count().max(least)

@@ -38,8 +38,8 @@ impl Wgsl {
         &self.text
     }
 
-    /// The operands that the shader uses. All are storage buffers of group 0. The first one is binding 1, and so on; binding 0 is the
-    /// [block](super::Dispatch::block), unless it is immediate data.
+    /// The operands that the shader uses. All are storage buffers of group 0. The first one is binding 1, and
+    /// so on; binding 0 is the [block](super::Dispatch::block), unless it is immediate data.
     pub fn bindings(&self) -> &[Binding] {
         &self.bindings
     }

@@ -55,7 +55,8 @@ impl<T: Number> Operand for Changed<'_, T> {
 pub struct Case<T> {
     pub extent: [usize; 3],
     pub part: [[usize; 3]; 2],
-    /// The part is computed in two pieces: the dimension and the coordinate between them. The first may be empty.
+    /// The part is computed in two pieces: the dimension and the coordinate between them. The first may be
+    /// empty.
     pub cut: (usize, usize),
     pub longest: usize,
     pub seed: u64,
@@ -167,7 +168,8 @@ impl<T: Plain> Case<T> {
     }
 }
 
-/// Runs a kernel and its precise form with each set of instructions, and compares all bits with the plain evaluation.
+/// Runs a kernel and its precise form with each set of instructions, and compares all bits with the plain
+/// evaluation.
 pub fn check<T: Plain>(case: &Case<T>) -> Result<(), TestCaseError> {
     let recording = case.record();
     check_recording(case, &recording)?;

@@ -37,7 +37,8 @@ pub fn run<T: Number>(
     outputs
 }
 
-/// Runs a kernel and its precise form with each set of instructions, and compares all bits with the plain evaluation.
+/// Runs a kernel and its precise form with each set of instructions, and compares all bits with the plain
+/// evaluation.
 pub fn check<T: Plain>(kernel: &Kernel<T>, seed: u64, longest: usize) -> Result<(), TestCaseError> {
     let mut extents: Vec<_> = kernel.inputs.iter().map(|&(_, extent)| extent).collect();
     let fill = |(salt, extent): (u64, &[usize; 3])| {

@@ -47,8 +47,8 @@ pub trait Plain: Number {
     fn compute(operation: Operation, a: Self, b: Self) -> Self;
 }
 
-/// Kernels of up to 40 steps. In half of them most operations are sums, differences and products of the step before and another one, which
-/// are chains for floats.
+/// Kernels of up to 40 steps. In half of them most operations are sums, differences and products of the step
+/// before and another one, which are chains for floats.
 pub fn nodes<T: Plain>() -> impl Strategy<Value = Vec<Node<T>>> {
     let literal = || any::<u64>().prop_map(|seed| T::draw(seed, 0));
     let edge = prop_oneof![Just(Edge::Clamped), Just(Edge::Periodic), literal().prop_map(Edge::Or)];
@@ -98,7 +98,8 @@ impl Link {
         if !matches!(node.step, Step::Operation(_) | Step::Select(_)) {
             return;
         }
-        // The first value is what an operand has. One in eight links begins a chain, and so does a link after a load.
+        // The first value is what an operand has. One in eight links begins a chain, and so does a link after
+        // a load.
         let before = if self.a.is_multiple_of(8) { self.a.into() } else { at };
         let (a, b) = if self.is_swapped { (self.b.into(), before) } else { (before, self.b.into()) };
         *node = Node { step: Step::Operation(self.operation), a, b, c: 0 };

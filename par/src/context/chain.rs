@@ -1,13 +1,13 @@
 //! The chain of critical sections and marks that a thread is inside of.
 //!
 //! # Safety
-//! A link lives in the stack frame of the thread that entered what it stands for, and is never changed. A chain is a pointer to
-//! the innermost link. It is valid as long as that frame, and all frames of the links around it. A thread is in a chain
-//! ([`CHAIN`]) only while these frames exist:
+//! A link lives in the stack frame of the thread that entered what it stands for, and is never changed. A
+//! chain is a pointer to the innermost link. It is valid as long as that frame, and all frames of the links
+//! around it. A thread is in a chain ([`CHAIN`]) only while these frames exist:
 //!
 //! - its own: [`enter`](crate::enter) calls a closure, and leaves the chain before the frame ends;
-//! - that of a region, a half or a scope: the opener or owner waits until the thread has left, and its frame, which is inside of
-//!   all these links, exists until then.
+//! - that of a region, a half or a scope: the opener or owner waits until the thread has left, and its frame,
+//!   which is inside of all these links, exists until then.
 //!
 //! A job that may outlive the thread that hands it over copies the keys: see [`Marks`](super::Marks).
 
@@ -46,7 +46,8 @@ unsafe impl Send for Chain {}
 unsafe impl Sync for Chain {}
 
 thread_local! {
-    /// The chain that the calling thread is in. Without a destructor, so that it may be used while the thread ends.
+    /// The chain that the calling thread is in. Without a destructor, so that it may be used while the thread
+    /// ends.
     static CHAIN: Cell<Chain> = const { Cell::new(Chain::NONE) };
 }
 
@@ -103,7 +104,8 @@ impl Chain {
     }
 }
 
-/// Whether the calling thread is inside of what `key` stands for. In a callback, the marks that are set around it do not count.
+/// Whether the calling thread is inside of what `key` stands for. In a callback, the marks that are set
+/// around it do not count.
 #[inline]
 pub(crate) fn is_inside(key: Key) -> bool {
     let chain = Chain::current();
@@ -155,8 +157,8 @@ pub(crate) unsafe fn new_keys(chain: Chain) -> Vec<Key> {
     keys
 }
 
-/// The keys of the calling thread's chain that `is_copied`, each once, the innermost first. If `of_callback`, only as far as the
-/// innermost callback, which is the last.
+/// The keys of the calling thread's chain that `is_copied`, each once, the innermost first. If `of_callback`,
+/// only as far as the innermost callback, which is the last.
 #[cold]
 pub(super) fn copy_current(of_callback: bool, is_copied: impl Fn(Key) -> bool) -> Vec<Key> {
     let mut keys = Vec::new();

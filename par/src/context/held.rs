@@ -1,8 +1,8 @@
 //! How many values of bounded pools the calling thread holds.
 //!
-//! A thread that holds one must not wait for another: two threads could wait for each other. A value that is held by a thread
-//! counts for every thread whose work it waits for, too. The count is in a cell without a destructor, so it may be used at any
-//! time, also while the thread ends.
+//! A thread that holds one must not wait for another: two threads could wait for each other. A value that is
+//! held by a thread counts for every thread whose work it waits for, too. The count is in a cell without a
+//! destructor, so it may be used at any time, also while the thread ends.
 
 use std::{cell::Cell, marker::PhantomData};
 
@@ -47,7 +47,8 @@ impl Drop for Holding {
     }
 }
 
-/// The calling thread begins work for a thread that holds `values`: they count as its own until the guard is dropped.
+/// The calling thread begins work for a thread that holds `values`: they count as its own until the guard is
+/// dropped.
 #[inline]
 pub(crate) fn hold_for(values: HeldValues) -> HoldingFor {
     let before = HELD.get();

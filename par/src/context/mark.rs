@@ -7,9 +7,10 @@ use std::{
 
 /// Marks the work of a program, so that code finds out whether it belongs to that work.
 ///
-/// A mark goes with the work, through loops, joins, scopes, jobs, teams, streams and lanes of any pool, however deep they are
-/// nested. A runtime of tasks marks its tasks like this: to wait for all tasks inside one of them is then an error on whatever
-/// thread, and not a wait without end. A thread that the program starts by itself has no mark.
+/// A mark goes with the work, through loops, joins, scopes, jobs, teams, streams and lanes of any pool,
+/// however deep they are nested. A runtime of tasks marks its tasks like this: to wait for all tasks inside
+/// one of them is then an error on whatever thread, and not a wait without end. A thread that the program
+/// starts by itself has no mark.
 ///
 /// ```
 /// use anabranch_par::{Mark, prelude::*};
@@ -25,7 +26,8 @@ use std::{
 pub struct Mark(NonZeroU32);
 
 impl Mark {
-    /// A mark that is different from all others. (After four thousand million marks the first ones come again.)
+    /// A mark that is different from all others. (After four thousand million marks the first ones come
+    /// again.)
     #[expect(clippy::new_without_default, reason = "a mark is an identity, not a value")]
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(1);

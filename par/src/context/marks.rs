@@ -7,7 +7,8 @@ use super::{
 
 /// A copy of the marks that were set for a thread, for work that may outlive the call which hands it over.
 ///
-/// Jobs of pools and lanes keep such a copy by themselves. A program needs one only if it hands work to threads of its own.
+/// Jobs of pools and lanes keep such a copy by themselves. A program needs one only if it hands work to
+/// threads of its own.
 ///
 /// ```
 /// use anabranch_par::{Mark, Marks};
@@ -32,8 +33,8 @@ impl Marks {
         Self::copy(true, |key| matches!(key, Key::Mark(_) | Key::Callback))
     }
 
-    /// The marks that are set for the calling thread, without `mark`. In a [callback](Self::enter_callback), the marks of the
-    /// callback: for work that the callback begins and does not wait for.
+    /// The marks that are set for the calling thread, without `mark`. In a [callback](Self::enter_callback),
+    /// the marks of the callback: for work that the callback begins and does not wait for.
     #[inline]
     pub fn current_without(mark: Mark) -> Self {
         if Chain::current().is_empty() {
@@ -42,8 +43,8 @@ impl Marks {
         Self::copy(true, |key| matches!(key, Key::Mark(other) if other != mark))
     }
 
-    /// Everything that the calling thread is inside of, for a job in a scope whose opener is in the chain `outer`: nothing if
-    /// that is the same.
+    /// Everything that the calling thread is inside of, for a job in a scope whose opener is in the chain
+    /// `outer`: nothing if that is the same.
     #[inline]
     pub(crate) fn beyond(outer: Chain) -> Self {
         let current = Chain::current();
@@ -67,8 +68,8 @@ impl Marks {
         self.0.is_none()
     }
 
-    /// Whether each mark that is set for the calling thread is among these, or is `mark`: then work with these marks, and with
-    /// `mark`, is marked in the same way on this thread as on any other.
+    /// Whether each mark that is set for the calling thread is among these, or is `mark`: then work with
+    /// these marks, and with `mark`, is marked in the same way on this thread as on any other.
     #[inline]
     pub fn contain_current_except(&self, mark: Mark) -> bool {
         Chain::current().is_empty() || self.contains_all(Self::current_without(mark))

@@ -1,9 +1,9 @@
-//! What the calling thread is inside of, as far as it matters to the code that runs there: values of bounded pools that it
-//! holds, critical sections, and the program's own [marks](Mark).
+//! What the calling thread is inside of, as far as it matters to the code that runs there: values of bounded
+//! pools that it holds, critical sections, and the program's own [marks](Mark).
 //!
-//! A thread that waits for other threads is inside of these things together with them: while it waits, they cannot be left. So
-//! the context goes wherever the work goes. Whatever hands work to other threads captures the context of the calling thread,
-//! and the thread that does the work is in that context meanwhile.
+//! A thread that waits for other threads is inside of these things together with them: while it waits, they
+//! cannot be left. So the context goes wherever the work goes. Whatever hands work to other threads captures
+//! the context of the calling thread, and the thread that does the work is in that context meanwhile.
 //!
 //! | work | captured | held values | critical sections | marks |
 //! |---|---|---|---|---|
@@ -13,12 +13,14 @@
 //! | spawned job | when it is spawned | no | yes | yes |
 //! | submitted job, job of a lane | when it is submitted | no | no | yes |
 //!
-//! A job that no thread waits for has the same context as one that is joined, because whether a thread will join it is not
-//! known when it begins. A job that is submitted cannot be joined, so critical sections do not matter there.
+//! A job that no thread waits for has the same context as one that is joined, because whether a thread will
+//! join it is not known when it begins. A job that is submitted cannot be joined, so critical sections do not
+//! matter there.
 //!
-//! Code that a runtime calls at the end of a task, a waker or another *callback*, runs on whichever thread is there, inside of
-//! whatever that thread is inside of. Its answers must not depend on that. So a callback counts as inside of work with every
-//! mark, and work that it begins gets the marks that were set where the program has left the callback.
+//! Code that a runtime calls at the end of a task, a waker or another *callback*, runs on whichever thread is
+//! there, inside of whatever that thread is inside of. Its answers must not depend on that. So a callback
+//! counts as inside of work with every mark, and work that it begins gets the marks that were set where the
+//! program has left the callback.
 //!
 //! ```text
 //! held.rs      the number of held values: a count, which is copied

@@ -5,8 +5,8 @@ pub(crate) fn is_flushing() -> bool {
     FLUSH != 0 && control() & FLUSH == FLUSH
 }
 
-/// Makes the calling thread keep denormal numbers. A new thread begins in the mode of the thread that started it; a worker must
-/// not.
+/// Makes the calling thread keep denormal numbers. A new thread begins in the mode of the thread that started
+/// it; a worker must not.
 pub(crate) fn reset() {
     set_flush(0);
 }
@@ -38,9 +38,10 @@ fn control() -> Control {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn set_control(word: Control) {
-    // SAFETY: `word` differs from the register's value in the two flush bits only. They change how the hardware treats
-    // denormals and nothing else: no exception is unmasked. Formally the language has no such mode. The code that runs in it is
-    // called out of line (see `flush_denormals`), so that no computation is moved into or out of it.
+    // SAFETY: `word` differs from the register's value in the two flush bits only. They change how the
+    // hardware treats denormals and nothing else: no exception is unmasked. Formally the language has no such
+    // mode. The code that runs in it is called out of line (see `flush_denormals`), so that no computation is
+    // moved into or out of it.
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &word, options(nostack, preserves_flags)) };
 }
 

@@ -4,11 +4,12 @@ use crate::{Panic, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl ThreadPool {
-    /// Calls `f` with this pool as the calling thread's own, as [`install`](Self::install) does, and returns a panic as a
-    /// value: for callbacks from another language, whose frames a panic must not cross.
+    /// Calls `f` with this pool as the calling thread's own, as [`install`](Self::install) does, and returns
+    /// a panic as a value: for callbacks from another language, whose frames a panic must not cross.
     ///
-    /// `f` runs on the calling thread, which may be any thread. The call takes no lock and allocates nothing. As with
-    /// [`catch_unwind`], the caller must judge whether the data that `f` changed is still consistent after a panic.
+    /// `f` runs on the calling thread, which may be any thread. The call takes no lock and allocates nothing.
+    /// As with [`catch_unwind`], the caller must judge whether the data that `f` changed is still consistent
+    /// after a panic.
     ///
     /// ```
     /// use anabranch_par::ThreadPool;

@@ -1,9 +1,10 @@
 //! Threads that this crate did not start, and the record that every thread keeps between its calls.
 //!
-//! Any thread may use pools, loops and scratch memory. It *attaches* by itself when it first needs its record (which holds its
-//! [scratch](crate::scratch) memory), and *detaches* when it ends. [`attach`] attaches at once, and its guard detaches early. The
-//! record is then lent to the next thread that attaches. So an endless sequence of short-lived threads works in bounded memory,
-//! and each of them finds its scratch memory warm.
+//! Any thread may use pools, loops and scratch memory. It *attaches* by itself when it first needs its record
+//! (which holds its [scratch](crate::scratch) memory), and *detaches* when it ends. [`attach`] attaches at
+//! once, and its guard detaches early. The record is then lent to the next thread that attaches. So an
+//! endless sequence of short-lived threads works in bounded memory, and each of them finds its scratch memory
+//! warm.
 //!
 //! ```text
 //! thread ── RECORD: its record, or none (a plain cell: may be used at any time, also while the thread ends)
@@ -11,8 +12,9 @@
 //! process ─ REGISTRY: all records, taken and free
 //! ```
 //!
-//! A thread that is attached takes no lock, makes no system call and allocates nothing to use its record. A destructor of
-//! another thread-local may run after AT_END. A thread that has no record then borrows one for the moment.
+//! A thread that is attached takes no lock, makes no system call and allocates nothing to use its record. A
+//! destructor of another thread-local may run after AT_END. A thread that has no record then borrows one for
+//! the moment.
 
 mod call;
 mod registry;
@@ -42,13 +44,14 @@ impl Drop for AtEnd {
     }
 }
 
-/// Makes the calling thread detach when it ends. Returns `false` if its thread-local destructors are running already.
+/// Makes the calling thread detach when it ends. Returns `false` if its thread-local destructors are running
+/// already.
 fn detach_at_end() -> bool {
     AT_END.try_with(|_| ()).is_ok()
 }
 
-/// Calls `f` with the contents of the calling thread's record, after attaching the thread if it is not attached. `f` must not
-/// panic, and must not call this again.
+/// Calls `f` with the contents of the calling thread's record, after attaching the thread if it is not
+/// attached. `f` must not panic, and must not call this again.
 #[inline]
 pub(crate) fn with<R>(f: impl FnOnce(&mut Kept) -> R) -> R {
     let Some(mut record) = RECORD.take() else { return attach_with(f) };
@@ -71,9 +74,10 @@ fn attach_with<R>(f: impl FnOnce(&mut Kept) -> R) -> R {
 
 /// Attaches the calling thread now, until the guard is dropped or [detaches](Attached::detach).
 ///
-/// No program needs this, because a thread attaches by itself. It is for threads that should be ready before their first call, and
-/// for threads that live on without further use of this crate and should keep nothing. Guards may be nested. The thread detaches
-/// with the last one, also if it had attached by itself before, and attaches again when it next needs to.
+/// No program needs this, because a thread attaches by itself. It is for threads that should be ready before
+/// their first call, and for threads that live on without further use of this crate and should keep nothing.
+/// Guards may be nested. The thread detaches with the last one, also if it had attached by itself before, and
+/// attaches again when it next needs to.
 ///
 /// ```
 /// use anabranch_par::{foreign, scratch};
@@ -99,8 +103,8 @@ pub fn attach() -> Attached {
 
 /// Keeps the calling thread attached: see [`attach`].
 ///
-/// If it is dropped inside an open region, scope or job, the thread stays attached until it ends (or until another guard detaches
-/// it).
+/// If it is dropped inside an open region, scope or job, the thread stays attached until it ends (or until
+/// another guard detaches it).
 #[derive(Debug)]
 #[must_use = "the thread detaches when this is dropped"]
 pub struct Attached {
@@ -109,8 +113,9 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// The thread's number. No other attached thread has the same one. Numbers of threads that have detached are given again, so
-    /// a number is less than the largest number of threads that were ever attached at once.
+    /// The thread's number. No other attached thread has the same one. Numbers of threads that have detached
+    /// are given again, so a number is less than the largest number of threads that were ever attached at
+    /// once.
     pub fn index(&self) -> usize {
         self.index
     }

@@ -2,14 +2,16 @@
 //!
 //! The records form a list that only grows. A counter says how many free records no thread has been promised.
 //!
-//! 1. *Take*: a thread subtracts 1 from `free` (Acquire). If it was 0, the thread adds a new record to the front of the list.
-//! 2. Otherwise one record is promised to the thread. It looks for a record whose `taken` it can set: first the one that was
-//!    given back last, then the list. If all were taken when it looked at them, one was given back behind it, and it looks again.
-//! 3. *Give back*: the thread clears `taken` (Release), notes the record in `last_given_back` and only then adds 1 to `free`
-//!    (Release).
+//! 1. *Take*: a thread subtracts 1 from `free` (Acquire). If it was 0, the thread adds a new record to the
+//!    front of the list.
+//! 2. Otherwise one record is promised to the thread. It looks for a record whose `taken` it can set: first
+//!    the one that was given back last, then the list. If all were taken when it looked at them, one was
+//!    given back behind it, and it looks again.
+//! 3. *Give back*: the thread clears `taken` (Release), notes the record in `last_given_back` and only then
+//!    adds 1 to `free` (Release).
 //!
-//! So there are never more records than threads were attached at once. As there is no lock, a `fork` cannot leave one locked by
-//! a thread that does not exist in the child.
+//! So there are never more records than threads were attached at once. As there is no lock, a `fork` cannot
+//! leave one locked by a thread that does not exist in the child.
 //!
 //! | state of a record | `taken` | counted in `free` | left by | to |
 //! |---|---|---|---|---|
@@ -23,8 +25,9 @@
 //! | `kept` | the thread that has set `taken` | the same |
 //! | `kept_bytes` | the thread that gives the record back | `statistics` |
 //!
-//! Loom checks this in `models.rs` (`a_record_is_taken_by_one_thread_at_a_time`). It is the list of records of M. M. Michael,
-//! [*Hazard pointers*](https://doi.org/10.1109/TPDS.2004.8), IEEE TPDS 15(6), 2004, with a counter of free records.
+//! Loom checks this in `models.rs` (`a_record_is_taken_by_one_thread_at_a_time`). It is the list of records
+//! of M. M. Michael, [*Hazard pointers*](https://doi.org/10.1109/TPDS.2004.8), IEEE TPDS 15(6), 2004, with a
+//! counter of free records.
 
 use crate::{
     scratch::bump::Bump,
@@ -63,8 +66,9 @@ struct Record {
     kept_bytes: AtomicUsize,
 }
 
-// SAFETY: `kept` is reached only through the one `TakenRecord` that there is while `taken` is set, and passes from one
-// thread to the next by the Release and Acquire of `taken`. Its contents may be sent between threads.
+// SAFETY: `kept` is reached only through the one `TakenRecord` that there is while `taken` is set, and passes
+// from one thread to the next by the Release and Acquire of `taken`. Its contents may be sent between
+// threads.
 unsafe impl Sync for Record where Kept: Send {}
 
 /// The list of all records of a process.
@@ -89,8 +93,8 @@ loom::lazy_static! {
     pub(super) static ref REGISTRY: Registry = Registry::new();
 }
 
-/// A record that the calling thread has taken. If it is dropped, the record is lost. It has no destructor, so that a thread-local
-/// that holds it has none.
+/// A record that the calling thread has taken. If it is dropped, the record is lost. It has no destructor, so
+/// that a thread-local that holds it has none.
 #[derive(Debug)]
 pub(crate) struct TakenRecord {
     record: &'static Record,
@@ -103,8 +107,8 @@ pub(crate) struct TakenRecord {
 pub struct Statistics {
     /// The number of attached threads.
     pub attached: usize,
-    /// The number of free records, which wait for a thread. With `attached`, this is the largest number of threads that were ever
-    /// attached at once.
+    /// The number of free records, which wait for a thread. With `attached`, this is the largest number of
+    /// threads that were ever attached at once.
     pub free: usize,
     /// The scratch memory in free records, in bytes: at most 1 MiB in each.
     pub free_bytes: usize,
@@ -187,8 +191,8 @@ impl Registry {
 /// Follows a pointer of a registry.
 fn load(pointer: &AtomicPtr<Record>) -> Option<&'static Record> {
     // Acquire: pairs with the Release of the thread that stored the pointer, so the record is initialised.
-    // SAFETY: a registry's pointers are null or come from `Registry::add`, where the record is leaked. Once it is in the list, it
-    // is changed only through its cells.
+    // SAFETY: a registry's pointers are null or come from `Registry::add`, where the record is leaked. Once
+    // it is in the list, it is changed only through its cells.
     unsafe { pointer.load(Acquire).as_ref() }
 }
 
@@ -208,13 +212,15 @@ impl TakenRecord {
 
     #[inline]
     pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut Kept) -> R) -> R {
-        // SAFETY: the record is taken, and this is its only `TakenRecord`, borrowed mutably: no other thread reaches `kept`.
+        // SAFETY: the record is taken, and this is its only `TakenRecord`, borrowed mutably: no other thread
+        // reaches `kept`.
         self.record.kept.with_mut(|kept| f(unsafe { &mut *kept }))
     }
 }
 
 impl Kept {
-    /// Frees everything that the next thread should not inherit. Returns the size of the scratch memory that is left.
+    /// Frees everything that the next thread should not inherit. Returns the size of the scratch memory that
+    /// is left.
     fn tidy(&mut self) -> usize {
         self.guards = 0;
         let mut bytes = 0;

@@ -1,7 +1,8 @@
 //! The cell of a spawned job: the closure until the job begins, then its outcome until the handle takes it.
 //!
-//! Three parties share a cell: the threads that may run the job (a worker that took it from the queue, the opener of its scope,
-//! the thread that joins it), its one handle, and its [`Owner`] (the scope, if it belongs to one). One word holds the state:
+//! Three parties share a cell: the threads that may run the job (a worker that took it from the queue, the
+//! opener of its scope, the thread that joins it), its one handle, and its [`Owner`] (the scope, if it
+//! belongs to one). One word holds the state:
 //!
 //! | bit | name | set by | meaning |
 //! |---|---|---|---|
@@ -10,15 +11,16 @@
 //! | 2 | PARKED | the joiner | the joiner sleeps until DONE |
 //! | 3 | DETACHED | the handle, when it is dropped | no thread will ask for the outcome |
 //!
-//! 1. A thread that wants to run the job sets BEGUN. Only the thread that finds it clear runs the job: it takes the closure out.
-//! 2. If that thread is the joiner, the outcome goes straight to it, and the cell never becomes DONE. Otherwise the thread
-//!    writes the outcome and sets DONE (Release).
-//! 3. A joiner that comes too late to run the job waits for DONE (Acquire): it spins, yields, and then writes its handle, sets
-//!    PARKED and parks. It takes the outcome.
-//! 4. If the handle is dropped instead, it sets DETACHED. Of DONE and DETACHED, the thread that sets the second one drops the
-//!    outcome.
-//! 5. At the end the runner tells the owner, which may free everything that the job borrows. It touches nothing of the owner
-//!    afterwards.
+//! 1. A thread that wants to run the job sets BEGUN. Only the thread that finds it clear runs the job: it
+//!    takes the closure out.
+//! 2. If that thread is the joiner, the outcome goes straight to it, and the cell never becomes DONE.
+//!    Otherwise the thread writes the outcome and sets DONE (Release).
+//! 3. A joiner that comes too late to run the job waits for DONE (Acquire): it spins, yields, and then writes
+//!    its handle, sets PARKED and parks. It takes the outcome.
+//! 4. If the handle is dropped instead, it sets DETACHED. Of DONE and DETACHED, the thread that sets the
+//!    second one drops the outcome.
+//! 5. At the end the runner tells the owner, which may free everything that the job borrows. It touches
+//!    nothing of the owner afterwards.
 //!
 //! | field | before BEGUN | BEGUN | DONE |
 //! |---|---|---|---|
@@ -26,8 +28,8 @@
 //! | `joiner` | the joiner, until it sets PARKED | the same | the runner, if it saw PARKED when it set DONE |
 //!
 //! Loom checks this in `models.rs`. tokio's
-//! [`runtime/task/mod.rs`](https://github.com/tokio-rs/tokio/blob/master/tokio/src/runtime/task/mod.rs) describes the states of a
-//! task and its join handle in the same way.
+//! [`runtime/task/mod.rs`](https://github.com/tokio-rs/tokio/blob/master/tokio/src/runtime/task/mod.rs)
+//! describes the states of a task and its join handle in the same way.
 
 use crate::{
     context::HeldValues,
@@ -85,8 +87,8 @@ enum Body<F, R> {
     Empty,
 }
 
-// SAFETY: `body` and `joiner` are reached only as the state word allows (module documentation), by one thread at a time.
-// The closure and the outcome move between threads, so they must be `Send`; they are never shared.
+// SAFETY: `body` and `joiner` are reached only as the state word allows (module documentation), by one thread
+// at a time. The closure and the outcome move between threads, so they must be `Send`; they are never shared.
 unsafe impl<F: Send, R: Send, O: Sync> Sync for JobCell<F, R, O> {}
 
 impl<F, R, O: Owner> JobCell<F, R, O> {
@@ -127,7 +129,8 @@ impl<F, R, O: Owner> JobCell<F, R, O> {
         let has_destructor = needs_drop::<R>() || outcome.is_err();
         // SAFETY: as in `begin`.
         self.body.with_mut(|body| unsafe { *body = Body::Ended(outcome) });
-        // Release: a thread that sees DONE sees the outcome. Acquire: pairs with PARKED, so that the joiner's handle can be read.
+        // Release: a thread that sees DONE sees the outcome. Acquire: pairs with PARKED, so that the joiner's
+        // handle can be read.
         let before = self.state.fetch_or(DONE, AcqRel);
         if before & DETACHED != 0 {
             if has_destructor {
@@ -158,7 +161,8 @@ impl<F, R, O: Owner> JobCell<F, R, O> {
         self.state.load(Relaxed) & DONE != 0
     }
 
-    /// Waits until another thread has run the job. The handle calls this once, and does not detach afterwards.
+    /// Waits until another thread has run the job. The handle calls this once, and does not detach
+    /// afterwards.
     pub(super) fn wait(&self, mut patience: Patience) -> Outcome<R> {
         // Acquire: pairs with the Release that comes with DONE, for the outcome.
         while self.state.load(Acquire) & DONE == 0 {
@@ -171,7 +175,8 @@ impl<F, R, O: Owner> JobCell<F, R, O> {
 
     #[cold]
     fn park(&self) {
-        // SAFETY: the thread that runs the job reads this only after it has seen PARKED, which is set below, once.
+        // SAFETY: the thread that runs the job reads this only after it has seen PARKED, which is set below,
+        // once.
         self.joiner.with_mut(|j| unsafe { *j = Some(thread::current()) });
         // Release: a thread that sees PARKED sees the handle.
         let mut state = self.state.fetch_or(PARKED, AcqRel);
@@ -183,17 +188,18 @@ impl<F, R, O: Owner> JobCell<F, R, O> {
 
     /// The handle is dropped. It calls this once, and not after [`wait`](Self::wait).
     pub(super) fn detach(&self) {
-        // Acquire: pairs with the Release that comes with DONE. Release: everything before the drop of the handle happens
-        // before another thread drops the outcome.
+        // Acquire: pairs with the Release that comes with DONE. Release: everything before the drop of the
+        // handle happens before another thread drops the outcome.
         if self.state.fetch_or(DETACHED, AcqRel) & DONE != 0 {
             self.drop_outcome();
         }
     }
 
-    /// Takes the outcome. Only the thread calls this that has seen DONE and owns the outcome: see the module documentation.
+    /// Takes the outcome. Only the thread calls this that has seen DONE and owns the outcome: see the module
+    /// documentation.
     fn take_outcome(&self) -> Outcome<R> {
-        // SAFETY: DONE is set, and this thread owns the outcome: it is the joiner in `wait`, or else the second of the two
-        // threads that set DONE and DETACHED.
+        // SAFETY: DONE is set, and this thread owns the outcome: it is the joiner in `wait`, or else the
+        // second of the two threads that set DONE and DETACHED.
         match self.body.with_mut(|body| unsafe { replace(&mut *body, Body::Empty) }) {
             Body::Ended(outcome) => outcome,
             _ => unreachable!("a job that is done has an outcome, and it is taken once"),

@@ -1,24 +1,27 @@
-//! Deferred jobs: a pool without workers runs its jobs on the thread that hands them over, but never in the middle of something
-//! else.
+//! Deferred jobs: a pool without workers runs its jobs on the thread that hands them over, but never in the
+//! middle of something else.
 //!
-//! Such a pool is what `ThreadPool::new(1)` builds, and the global pool of a machine with one processor. Its jobs run as soon as
-//! the thread is outside of all regions, joins, scopes and jobs, of whatever pool. Until then the thread remembers the pool.
+//! Such a pool is what `ThreadPool::new(1)` builds, and the global pool of a machine with one processor. Its
+//! jobs run as soon as the thread is outside of all regions, joins, scopes and jobs, of whatever pool. Until
+//! then the thread remembers the pool.
 //!
-//! Two simpler ways were rejected. If a job ran at once where it is submitted, it would run in the middle of a loop, whose frames
-//! may hold a lock that the job wants, and jobs that submit jobs would need a stack as deep as their number. If the first job
-//! started a worker, a pool of one thread would have two, and programs ask for one thread in order to have no concurrency.
+//! Two simpler ways were rejected. If a job ran at once where it is submitted, it would run in the middle of
+//! a loop, whose frames may hold a lock that the job wants, and jobs that submit jobs would need a stack as
+//! deep as their number. If the first job started a worker, a pool of one thread would have two, and programs
+//! ask for one thread in order to have no concurrency.
 
 use super::run::run_all;
 use crate::{current, thread_pool::state::PoolState};
 use std::{cell::RefCell, mem::ManuallyDrop, ptr, sync::Arc};
 
 thread_local! {
-    /// The pools with deferred jobs of this thread. Without a destructor, so that it may be used while the thread ends. It is
-    /// empty, and has no memory, whenever the thread is outside of everything.
+    /// The pools with deferred jobs of this thread. Without a destructor, so that it may be used while the
+    /// thread ends. It is empty, and has no memory, whenever the thread is outside of everything.
     static PENDING: RefCell<ManuallyDrop<Vec<Arc<PoolState>>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
-/// Finds a thread for jobs that were queued: wakes a worker or, in a pool without workers, runs or defers them.
+/// Finds a thread for jobs that were queued: wakes a worker or, in a pool without workers, runs or defers
+/// them.
 #[inline]
 pub(super) fn jobs_were_queued(pool: &PoolState) {
     if pool.workers() == 0 {
@@ -63,8 +66,9 @@ fn run_pools() {
     }
 }
 
-/// Runs the deferred jobs of the calling thread when it is dropped outside of everything. It is made before the thread enters a
-/// region, a join or a scope, and dropped after the thread has left, so the outermost one runs the jobs.
+/// Runs the deferred jobs of the calling thread when it is dropped outside of everything. It is made before
+/// the thread enters a region, a join or a scope, and dropped after the thread has left, so the outermost one
+/// runs the jobs.
 #[derive(Debug)]
 pub(crate) struct RunDeferred(());
 

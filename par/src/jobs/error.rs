@@ -15,8 +15,8 @@ pub enum SpawnError {
         /// The number of workers of the pool.
         workers: usize,
     },
-    /// The calling thread is inside a region, a job or a scope. Two workers that waited for each other could never finish,
-    /// so a job for one worker must come from outside.
+    /// The calling thread is inside a region, a job or a scope. Two workers that waited for each other could
+    /// never finish, so a job for one worker must come from outside.
     #[error(
         "a job for one worker was spawned from inside a region, a job or a scope, where two workers could wait for each other; \
          spawn it before, or use spawn"

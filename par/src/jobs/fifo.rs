@@ -1,9 +1,9 @@
 //! A queue that allocates nothing once it is warm.
 //!
-//! An entry goes into a ring. If the ring is full, the entry goes to a list behind a lock, and so do later entries until that
-//! list is empty. A thread that finds the ring empty takes from the list, and moves more of it to the ring, so that the lock is
-//! seldom taken. Under the lock it looks into the ring first. So of the entries that one thread has added, none is taken before an
-//! earlier one.
+//! An entry goes into a ring. If the ring is full, the entry goes to a list behind a lock, and so do later
+//! entries until that list is empty. A thread that finds the ring empty takes from the list, and moves more
+//! of it to the ring, so that the lock is seldom taken. Under the lock it looks into the ring first. So of
+//! the entries that one thread has added, none is taken before an earlier one.
 
 use crossbeam_queue::ArrayQueue;
 use parking_lot::Mutex;
@@ -35,8 +35,8 @@ impl<T> Default for Fifo<T> {
 impl<T> Fifo<T> {
     #[inline]
     pub(crate) fn push(&self, entry: T) {
-        // A thread that has added an entry to the list sees that the list is not empty until that entry has left it. Acquire: then
-        // the entry that it adds to the ring comes after those that were moved there.
+        // A thread that has added an entry to the list sees that the list is not empty until that entry has
+        // left it. Acquire: then the entry that it adds to the ring comes after those that were moved there.
         let full = if self.overflow_len.load(Acquire) == 0 { self.ring.push(entry) } else { Err(entry) };
         if let Err(entry) = full {
             let mut overflow = self.overflow.lock();
@@ -52,7 +52,8 @@ impl<T> Fifo<T> {
             return entry;
         }
         let mut overflow = self.overflow.lock();
-        // An entry in the list is younger than the entries that its thread has in the ring, so the ring comes first.
+        // An entry in the list is younger than the entries that its thread has in the ring, so the ring comes
+        // first.
         let entry = self.ring.pop().or_else(|| overflow.pop_front());
         self.refill(&mut overflow);
         entry

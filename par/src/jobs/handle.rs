@@ -17,7 +17,8 @@ impl<'a, R> RawHandle<'a, R> {
         Self { job: Some(job), pinned }
     }
 
-    /// Joins the job. `outside` says whether the calling thread may wait for a job that it must not run itself.
+    /// Joins the job. `outside` says whether the calling thread may wait for a job that it must not run
+    /// itself.
     pub(super) fn join(mut self, pool: &PoolState, outside: impl FnOnce() -> bool) -> Result<R, Panic> {
         pool.expect_not_forked();
         assert!(
@@ -58,8 +59,8 @@ impl<R> fmt::Debug for RawHandle<'_, R> {
 
 /// The handle of a job that was [spawned](crate::ThreadPool::spawn): the right to its result.
 ///
-/// If the handle is dropped, the job is run all the same, and its result is dropped. If such a job panics, the panic hook prints
-/// the message, and the panic goes no further.
+/// If the handle is dropped, the job is run all the same, and its result is dropped. If such a job panics,
+/// the panic hook prints the message, and the panic goes no further.
 #[derive(Debug)]
 pub struct JobHandle<R> {
     raw: RawHandle<'static, R>,
@@ -71,16 +72,18 @@ impl<R> JobHandle<R> {
         Self { raw, pool }
     }
 
-    /// Returns the job's result. A job that has not begun is run now, on the calling thread, so joining never waits for a
-    /// thread that is busy with other things. Only a job of [`spawn_on`](crate::ThreadPool::spawn_on) is always waited for. While
-    /// it waits, the thread runs nothing else.
+    /// Returns the job's result. A job that has not begun is run now, on the calling thread, so joining never
+    /// waits for a thread that is busy with other things. Only a job of
+    /// [`spawn_on`](crate::ThreadPool::spawn_on) is always waited for. While it waits, the thread runs
+    /// nothing else.
     ///
     /// # Errors
     /// If the job panicked.
     ///
     /// # Panics
-    /// If the job is one of [`spawn_on`](crate::ThreadPool::spawn_on) and this is called from inside a region, a job or a
-    /// scope. And if this process was forked after the pool was built: the job belongs to the parent.
+    /// If the job is one of [`spawn_on`](crate::ThreadPool::spawn_on) and this is called from inside a
+    /// region, a job or a scope. And if this process was forked after the pool was built: the job belongs to
+    /// the parent.
     pub fn join(self) -> Result<R, Panic> {
         self.raw.join(&self.pool, || !current::is_inside())
     }

@@ -8,11 +8,11 @@ use std::{
 
 /// Work that a worker of a pool or a lane runs some time after it was submitted.
 ///
-/// A job is submitted as an `Arc`. So an object that exists already (a node of a graph, for example) can be the job itself,
-/// and submitting it allocates nothing.
+/// A job is submitted as an `Arc`. So an object that exists already (a node of a graph, for example) can be
+/// the job itself, and submitting it allocates nothing.
 pub trait Job: Send + Sync {
-    /// Does the work. A panic in here prints the message of the process's panic hook and goes no further: a job that can fail
-    /// keeps its outcome itself.
+    /// Does the work. A panic in here prints the message of the process's panic hook and goes no further: a
+    /// job that can fail keeps its outcome itself.
     fn run(self: Arc<Self>);
 }
 

@@ -15,8 +15,9 @@
 //! error.rs     errors of spawning
 //! ```
 //!
-//! A thread that joins a job which has not begun runs it itself, and so does the opener of a scope with all jobs that are left
-//! at the end. So a thread never waits for a job that has not begun, and while it waits it runs only jobs that it asked for.
+//! A thread that joins a job which has not begun runs it itself, and so does the opener of a scope with all
+//! jobs that are left at the end. So a thread never waits for a job that has not begun, and while it waits it
+//! runs only jobs that it asked for.
 
 mod cell;
 pub(crate) mod deferred;
@@ -57,8 +58,8 @@ use std::sync::Arc;
 impl ThreadPool {
     /// Hands a job to the workers. It runs later, on one of them.
     ///
-    /// In a pool without workers the calling thread runs it: before this returns, or if the thread is inside a region, a join, a
-    /// scope or a job, when it leaves the outermost one.
+    /// In a pool without workers the calling thread runs it: before this returns, or if the thread is inside
+    /// a region, a join, a scope or a job, when it leaves the outermost one.
     ///
     /// # Panics
     /// If this process was forked after the pool was built.
@@ -67,8 +68,9 @@ impl ThreadPool {
         publish(self.state(), QueuedJob::Submitted(marked::with_current_marks(job)));
     }
 
-    /// Hands a job to the workers like [`submit`](Self::submit), but without the [marks](crate::Marks) that are set for the calling
-    /// thread: for a job that does not belong to the work which the thread is in the middle of.
+    /// Hands a job to the workers like [`submit`](Self::submit), but without the [marks](crate::Marks) that
+    /// are set for the calling thread: for a job that does not belong to the work which the thread is in the
+    /// middle of.
     ///
     /// # Panics
     /// See [`submit`](Self::submit).
@@ -79,11 +81,11 @@ impl ThreadPool {
         if self.state().workers() == 0 { outside_of_marks(publish) } else { publish() }
     }
 
-    /// Spawns a job: a worker runs it some time later, or the thread that joins it does so first. Jobs begin in about the
-    /// order in which they were spawned.
+    /// Spawns a job: a worker runs it some time later, or the thread that joins it does so first. Jobs begin
+    /// in about the order in which they were spawned.
     ///
-    /// In a pool without workers the calling thread runs it: before this returns, or if the thread is inside a region, a join, a
-    /// scope or a job, when the job is joined or the thread leaves the outermost one.
+    /// In a pool without workers the calling thread runs it: before this returns, or if the thread is inside
+    /// a region, a join, a scope or a job, when the job is joined or the thread leaves the outermost one.
     ///
     /// ```
     /// use anabranch_par::ThreadPool;
@@ -104,8 +106,8 @@ impl ThreadPool {
         spawn_in(self.state(), f)
     }
 
-    /// Spawns a job that runs on the worker with this index and on no other thread: for objects that belong to one thread, as the
-    /// context of a device does. The thread that joins the job does not run it.
+    /// Spawns a job that runs on the worker with this index and on no other thread: for objects that belong
+    /// to one thread, as the context of a device does. The thread that joins the job does not run it.
     ///
     /// ```
     /// use anabranch_par::ThreadPool;
@@ -117,8 +119,9 @@ impl ThreadPool {
     /// ```
     ///
     /// # Errors
-    /// If there is no such worker, if the pool was stopped, if this is called from inside a region, a job or a scope of any
-    /// pool, or if this process was forked after the pool was built: see [`SpawnError`]. The job is not run then.
+    /// If there is no such worker, if the pool was stopped, if this is called from inside a region, a job or
+    /// a scope of any pool, or if this process was forked after the pool was built: see [`SpawnError`]. The
+    /// job is not run then.
     pub fn spawn_on<F, R>(&self, worker: usize, f: F) -> Result<JobHandle<R>, SpawnError>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -131,9 +134,10 @@ impl ThreadPool {
         Ok(JobHandle::new(RawHandle::new(job, true), pool.to_arc()))
     }
 
-    /// Calls `f` with a [`Scope`], whose jobs may borrow what outlives it. When `f` returns, the calling thread runs the jobs of
-    /// the scope that have not begun, and waits for the rest: all have ended when this returns. It runs no job of another
-    /// scope. If no worker helps, the opener runs all jobs, so scopes may be nested at will.
+    /// Calls `f` with a [`Scope`], whose jobs may borrow what outlives it. When `f` returns, the calling
+    /// thread runs the jobs of the scope that have not begun, and waits for the rest: all have ended when
+    /// this returns. It runs no job of another scope. If no worker helps, the opener runs all jobs, so scopes
+    /// may be nested at will.
     ///
     /// ```
     /// use anabranch_par::ThreadPool;
@@ -152,16 +156,16 @@ impl ThreadPool {
     /// ```
     ///
     /// # Panics
-    /// If `f` panics, or a job whose handle was dropped (the first such job, in the order of spawning): once all jobs have
-    /// ended, with the payload of the panic. And if this process was forked after the pool was built. If it was forked inside
-    /// the scope, the jobs are lost in the child, which waits for none.
+    /// If `f` panics, or a job whose handle was dropped (the first such job, in the order of spawning): once
+    /// all jobs have ended, with the payload of the panic. And if this process was forked after the pool was
+    /// built. If it was forked inside the scope, the jobs are lost in the child, which waits for none.
     pub fn scope<'env, T>(&self, f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
         scope::scope(self.state(), f)
     }
 }
 
-/// Spawns a job on the calling thread's pool: the one it works for, or else the [global](ThreadPool::global) one. See
-/// [`ThreadPool::spawn`].
+/// Spawns a job on the calling thread's pool: the one it works for, or else the [global](ThreadPool::global)
+/// one. See [`ThreadPool::spawn`].
 ///
 /// ```
 /// let answer = anabranch_par::spawn(|| 6 * 7);
@@ -179,8 +183,8 @@ where
     with_pool(|pool| spawn_in(pool, f))
 }
 
-/// Opens a scope on the calling thread's pool: the one it works for, or else the [global](ThreadPool::global) one. See
-/// [`ThreadPool::scope`].
+/// Opens a scope on the calling thread's pool: the one it works for, or else the [global](ThreadPool::global)
+/// one. See [`ThreadPool::scope`].
 ///
 /// ```
 /// let (mut evens, mut odds) = (0, 0);

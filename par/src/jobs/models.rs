@@ -56,7 +56,8 @@ fn call<R>(f: impl FnOnce() -> R) -> Outcome<R> {
     Ok(f())
 }
 
-/// A worker and the joiner both want to run the job. One of them does, and the joiner gets the result, not before it is there. If the wake-up were lost, loom would report a deadlock.
+/// A worker and the joiner both want to run the job. One of them does, and the joiner gets the result, not
+/// before it is there. If the wake-up were lost, loom would report a deadlock.
 #[test]
 fn a_job_is_run_once_and_its_result_is_the_joiners() {
     model(|| {
@@ -76,7 +77,8 @@ fn a_job_is_run_once_and_its_result_is_the_joiners() {
     });
 }
 
-/// When `wait` returns, the joiner sees what the job wrote, and the worker does not touch the result any more.
+/// When `wait` returns, the joiner sees what the job wrote, and the worker does not touch the result any
+/// more.
 #[test]
 fn a_job_is_waited_for() {
     model(|| {
@@ -124,7 +126,8 @@ impl Pointer {
     }
 }
 
-/// The opener waits for two jobs, of which the first counts the second: it sees what both did, and no wake-up is lost.
+/// The opener waits for two jobs, of which the first counts the second: it sees what both did, and no wake-up
+/// is lost.
 #[test]
 fn the_opener_sees_what_its_jobs_did() {
     model(|| {

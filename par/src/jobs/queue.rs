@@ -1,13 +1,14 @@
 //! The queue of a pool's jobs: one for all workers, and one for each worker.
 //!
-//! A job is *submitted* (the program keeps its outcome: [`Job`]) or *spawned* (it has a handle that the outcome goes to:
-//! [`SpawnedJob`]). Both wait in the same queue, in the order in which they came.
+//! A job is *submitted* (the program keeps its outcome: [`Job`]) or *spawned* (it has a handle that the
+//! outcome goes to: [`SpawnedJob`]). Both wait in the same queue, in the order in which they came.
 //!
-//! A spawned job may begin while it is queued: the thread that joins it runs it, or the opener of its scope. It then leaves a
-//! *stale* entry behind, which workers skip. While all workers are busy, none takes stale entries out, so they are counted. When
-//! there are many and they are the greater part of the queue, the thread that left the last one *sweeps* the queue: it takes
-//! out every entry and puts back those that have not begun. An entry costs at most one more trip through the queue, and there
-//! are never more entries than twice the jobs that wait, plus [`STALE`].
+//! A spawned job may begin while it is queued: the thread that joins it runs it, or the opener of its scope.
+//! It then leaves a *stale* entry behind, which workers skip. While all workers are busy, none takes stale
+//! entries out, so they are counted. When there are many and they are the greater part of the queue, the
+//! thread that left the last one *sweeps* the queue: it takes out every entry and puts back those that have
+//! not begun. An entry costs at most one more trip through the queue, and there are never more entries than
+//! twice the jobs that wait, plus [`STALE`].
 
 use super::{error::SpawnError, fifo::Fifo, job::Job};
 use crossbeam_utils::CachePadded;
@@ -28,7 +29,8 @@ pub(super) const STALE: isize = 128;
 pub(crate) trait SpawnedJob: Send + Sync {
     fn has_begun(&self) -> bool;
 
-    /// Runs the job, unless another thread has begun it: then `false`. The job's pool must be the calling thread's pool.
+    /// Runs the job, unless another thread has begun it: then `false`. The job's pool must be the calling
+    /// thread's pool.
     fn run(&self) -> bool;
 }
 
@@ -50,7 +52,8 @@ impl QueuedJob {
 /// The jobs of a pool that wait for a worker.
 pub(crate) struct JobQueue {
     queue: Fifo<QueuedJob>,
-    /// The number of stale entries. An entry is counted after its job has begun, so the count may be below 0 for a moment.
+    /// The number of stale entries. An entry is counted after its job has begun, so the count may be below 0
+    /// for a moment.
     stale: CachePadded<AtomicIsize>,
     /// Held by the thread that sweeps.
     sweep: Mutex<()>,
@@ -113,8 +116,8 @@ impl JobQueue {
         self.queue.len()
     }
 
-    /// Called by a thread that has begun a job which it did not take from the queue. Returns whether entries were moved: then a
-    /// worker may have missed them, and one must be woken.
+    /// Called by a thread that has begun a job which it did not take from the queue. Returns whether entries
+    /// were moved: then a worker may have missed them, and one must be woken.
     #[must_use]
     pub(super) fn left_stale(&self) -> bool {
         let stale = self.stale.fetch_add(1, Relaxed) + 1;

@@ -1,12 +1,12 @@
 //! Scopes: jobs that borrow from the frame that opens them.
 //!
 //! # Safety
-//! The queue holds jobs without a lifetime, so the lifetime of a scope's jobs is erased here, and only here. Everything that they
-//! borrow is valid nevertheless whenever it is touched: `scope` does not return or unwind before every job has ended
-//! ([`ScopeState::complete`]), and the cell of a job that has ended holds nothing that borrows. The closure was consumed when
-//! the job began. The result was dropped, or taken by the handle, or is left to the handle, and a handle cannot outlive `'scope`.
-//! So an entry that stays in the queue after the end of the scope holds plain memory: it is asked whether it has begun, and
-//! dropped.
+//! The queue holds jobs without a lifetime, so the lifetime of a scope's jobs is erased here, and only here.
+//! Everything that they borrow is valid nevertheless whenever it is touched: `scope` does not return or
+//! unwind before every job has ended ([`ScopeState::complete`]), and the cell of a job that has ended holds
+//! nothing that borrows. The closure was consumed when the job began. The result was dropped, or taken by the
+//! handle, or is left to the handle, and a handle cannot outlive `'scope`. So an entry that stays in the
+//! queue after the end of the scope holds plain memory: it is asked whether it has begun, and dropped.
 
 use super::{
     cell::{JobCell, Owner},
@@ -84,8 +84,8 @@ pub(super) fn scope<'env, T>(
     let scope = Scope { pool, state: &state, scope: PhantomData, env: PhantomData };
     let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
     if let Err(forked) = state.complete(pool) {
-        // The process was forked inside the scope. No thread is left to wait for, nor to touch what the jobs borrow. Other
-        // threads may have been changing the scope at the fork, so it is left as it is.
+        // The process was forked inside the scope. No thread is left to wait for, nor to touch what the jobs
+        // borrow. Other threads may have been changing the scope at the fork, so it is left as it is.
         match result {
             Ok(_) => panic!("{forked}"),
             Err(payload) => resume_unwind(payload),
@@ -104,8 +104,8 @@ pub(super) fn scope<'env, T>(
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Spawns a job that may borrow what outlives the scope. A worker runs it, or the thread that joins it, or the opener at the
-    /// end of the scope. Jobs of the scope may spawn more.
+    /// Spawns a job that may borrow what outlives the scope. A worker runs it, or the thread that joins it,
+    /// or the opener at the end of the scope. Jobs of the scope may spawn more.
     ///
     /// A panic of a job whose handle was dropped comes out of [`scope`](crate::ThreadPool::scope).
     ///
@@ -128,9 +128,9 @@ impl<'scope> Scope<'scope, '_> {
     /// Spawns a job that runs on the worker with this index and on no other thread.
     ///
     /// # Errors
-    /// If there is no such worker, if the pool was stopped, if this process was forked after the pool was built, or if this is
-    /// not called by the thread that opened the scope, outside of all regions, jobs and other scopes: see [`SpawnError`]. The
-    /// job is not run then.
+    /// If there is no such worker, if the pool was stopped, if this process was forked after the pool was
+    /// built, or if this is not called by the thread that opened the scope, outside of all regions, jobs and
+    /// other scopes: see [`SpawnError`]. The job is not run then.
     pub fn spawn_on<F, R>(&'scope self, worker: usize, f: F) -> Result<ScopedHandle<'scope, R>, SpawnError>
     where
         F: FnOnce() -> R + Send + 'scope,
@@ -192,7 +192,8 @@ impl ScopeState {
         self.jobs.lock().waiting.pop_front()
     }
 
-    /// Runs the jobs that have not begun and waits for the rest. It does not unwind, because jobs catch their panics.
+    /// Runs the jobs that have not begun and waits for the rest. It does not unwind, because jobs catch their
+    /// panics.
     ///
     /// # Errors
     /// If this process was forked meanwhile.
@@ -271,7 +272,8 @@ where
     R: Send + 'scope,
 {
     let job: Arc<dyn SpawnedJob + 'scope> = job;
-    // SAFETY: only the lifetime changes. Nothing that the job borrows is touched after its end: see the module documentation.
+    // SAFETY: only the lifetime changes. Nothing that the job borrows is touched after its end: see the
+    // module documentation.
     unsafe { mem::transmute::<Arc<dyn SpawnedJob + 'scope>, Arc<dyn SpawnedJob>>(job) }
 }
 
@@ -285,15 +287,16 @@ pub struct ScopedHandle<'scope, R> {
 }
 
 impl<R> ScopedHandle<'_, R> {
-    /// Returns the job's result. A job that has not begun is run now, on the calling thread. Otherwise the thread waits for it,
-    /// and runs nothing else meanwhile. A job of [`spawn_on`](Scope::spawn_on) is always waited for.
+    /// Returns the job's result. A job that has not begun is run now, on the calling thread. Otherwise the
+    /// thread waits for it, and runs nothing else meanwhile. A job of [`spawn_on`](Scope::spawn_on) is always
+    /// waited for.
     ///
     /// # Errors
     /// If the job panicked. The scope then does not panic for it.
     ///
     /// # Panics
-    /// If the job is one of [`spawn_on`](Scope::spawn_on) and this is called from inside a region, a job or another scope.
-    /// And if this process was forked after the pool was built.
+    /// If the job is one of [`spawn_on`](Scope::spawn_on) and this is called from inside a region, a job or
+    /// another scope. And if this process was forked after the pool was built.
     pub fn join(self) -> Result<R, Panic> {
         self.raw.join(self.pool, || self.state.is_outside())
     }

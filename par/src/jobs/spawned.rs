@@ -15,8 +15,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A job, as its handle sees it.
 pub(super) trait Joinable<R>: Send + Sync {
-    /// Runs the job on the calling thread, unless another thread has begun it: then `None`. The job's pool must be the calling
-    /// thread's pool.
+    /// Runs the job on the calling thread, unless another thread has begun it: then `None`. The job's pool
+    /// must be the calling thread's pool.
     fn run_here(&self) -> Option<Outcome<R>>;
     fn wait(&self, patience: Patience) -> Outcome<R>;
     fn is_done(&self) -> bool;

@@ -9,8 +9,8 @@ use std::{
 const SHORTEST: Duration = Duration::from_micros(4);
 const LONGEST: Duration = Duration::from_micros(1024);
 
-/// Says when the next offer may be made. Reading the clock costs more than a join, so it is read at the first, second, fourth, …
-/// question only. A pause lasts at most twice as long as it should.
+/// Says when the next offer may be made. Reading the clock costs more than a join, so it is read at the
+/// first, second, fourth, … question only. A pause lasts at most twice as long as it should.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     pause: Cell<Duration>,

@@ -1,4 +1,5 @@
-//! The second half of a join. It waits in its owner's stack frame until the owner runs it or another thread steals it.
+//! The second half of a join. It waits in its owner's stack frame until the owner runs it or another thread
+//! steals it.
 
 use super::latch::{Latch, Outcome};
 use crate::{
@@ -19,7 +20,8 @@ const WORTH_STEALING: Duration = Duration::from_micros(1);
 
 const NO_THIEF: usize = usize::MAX;
 
-/// The part of a half that does not depend on types: a link of the owner's list, and everything that a thief needs.
+/// The part of a half that does not depend on types: a link of the owner's list, and everything that a thief
+/// needs.
 #[derive(Debug)]
 pub(crate) struct Head {
     /// The half or divider before it in the list; null once the half is offered.
@@ -97,7 +99,8 @@ impl Head {
         unsafe { (*head).share.get().cast::<Share>() }
     }
 
-    /// Runs a half that was stolen, for a thread that offers its own halves in `cell`. Then calls `leave`, and publishes the outcome.
+    /// Runs a half that was stolen, for a thread that offers its own halves in `cell`. Then calls `leave`,
+    /// and publishes the outcome.
     ///
     /// # Safety
     /// The calling thread must have stolen `head`, and call this once.
@@ -142,7 +145,8 @@ impl<R, B: FnOnce() -> R> Half<B, R> {
     /// # Safety
     /// `head` must be the head of a `Half<B, R>` whose body the calling thread may take.
     unsafe fn run(head: *const Head) {
-        // SAFETY: `Half` is `repr(C)` and begins with the head; the pointer comes from a reference to the whole.
+        // SAFETY: `Half` is `repr(C)` and begins with the head; the pointer comes from a reference to the
+        // whole.
         let half = unsafe { &*head.cast::<Self>() };
         // SAFETY: the caller says so.
         let body = unsafe { half.take_body() };
@@ -152,8 +156,8 @@ impl<R, B: FnOnce() -> R> Half<B, R> {
     }
 
     /// # Safety
-    /// Only the thread that has the half may call this, once: the owner as long as the half is not offered, or after it was taken
-    /// back or returned; else the thief.
+    /// Only the thread that has the half may call this, once: the owner as long as the half is not offered,
+    /// or after it was taken back or returned; else the thief.
     #[inline(always)]
     pub(super) unsafe fn take_body(&self) -> B {
         // SAFETY: the caller says so.

@@ -6,8 +6,9 @@
 //! | PARKED | the owner, before it parks | its handle is in the latch |
 //! | `Long`, `Short`, `Returned` | the thread that took the half | the [`Outcome`] |
 //!
-//! The latch is in the owner's stack frame, and that frame is gone as soon as the owner has seen the outcome. So
-//! [`set`](Latch::set) copies the owner's handle first, and does not touch the latch after its last compare-exchange.
+//! The latch is in the owner's stack frame, and that frame is gone as soon as the owner has seen the outcome.
+//! So [`set`](Latch::set) copies the owner's handle first, and does not touch the latch after its last
+//! compare-exchange.
 
 use crate::sync::{
     Thread, UnsafeCell,
@@ -50,22 +51,24 @@ impl Latch {
         Outcome::of(self.state.load(Acquire))
     }
 
-    /// From now on [`set`](Self::set) and [`wake_owner`](Self::wake_owner) wake the owner. The owner calls this, looks once more for
-    /// the event that it waits for, and parks.
+    /// From now on [`set`](Self::set) and [`wake_owner`](Self::wake_owner) wake the owner. The owner calls
+    /// this, looks once more for the event that it waits for, and parks.
     #[cold]
     pub(crate) fn announce(&self) {
         if self.state.load(Relaxed) == PENDING {
-            // SAFETY: a thread reads the handle only after it has seen PARKED, which only this thread sets, below.
+            // SAFETY: a thread reads the handle only after it has seen PARKED, which only this thread sets,
+            // below.
             self.owner.with_mut(|o| unsafe { *o = Some(thread::current()) });
             // Release: a thread that sees PARKED sees the handle. If it fails, there is an outcome.
             let _ = self.state.compare_exchange(PENDING, PARKED, Release, Relaxed);
         }
-        // Pairs with the fence between an offer and `wake_owner`: either the owner sees the offer, or it is woken.
+        // Pairs with the fence between an offer and `wake_owner`: either the owner sees the offer, or it is
+        // woken.
         fence(SeqCst);
     }
 
-    /// Wakes the owner, if it sleeps, for an offer that it may take. The thread that took the half calls this, before it sets the
-    /// outcome and after a sequentially consistent fence.
+    /// Wakes the owner, if it sleeps, for an offer that it may take. The thread that took the half calls
+    /// this, before it sets the outcome and after a sequentially consistent fence.
     pub(crate) fn wake_owner(&self) {
         // Acquire: pairs with the Release that sets PARKED, so that the handle can be read.
         if self.state.load(Acquire) == PARKED {

@@ -1,10 +1,10 @@
 //! The calling thread's list of halves that are pending, and the offering of the oldest one.
 //!
-//! The list is a chain through the stack frames of the joins that the thread is in the middle of. The newest half is run next.
-//! The oldest is the largest piece of work, and is offered first. The list begins with a *divider*. Further dividers are
-//! where the floating-point mode or the thread's [chain](Chain) was changed, so both are known of every half and a join need not
-//! read them. Everything is in `Cell`s without destructors: the list costs no atomic operation, and may be used while a thread
-//! ends.
+//! The list is a chain through the stack frames of the joins that the thread is in the middle of. The newest
+//! half is run next. The oldest is the largest piece of work, and is offered first. The list begins with a
+//! *divider*. Further dividers are where the floating-point mode or the thread's [chain](Chain) was changed,
+//! so both are known of every half and a join need not read them. Everything is in `Cell`s without
+//! destructors: the list costs no atomic operation, and may be used while a thread ends.
 
 use super::{
     backoff::Backoff,
@@ -166,7 +166,8 @@ impl Local {
         true
     }
 
-    /// Takes the oldest half out of the list. Also returns the floating-point mode and the chain that it was made in.
+    /// Takes the oldest half out of the list. Also returns the floating-point mode and the chain that it was
+    /// made in.
     fn take_oldest(&self) -> Option<(*const Head, bool, Chain)> {
         let mut divider = self.session.get().oldest;
         let (mut flush, mut chain) = (false, Chain::NONE);
@@ -207,8 +208,9 @@ impl Local {
         }
     }
 
-    /// Offers the oldest half, unless it is better not to: because a thread is idle; or because it is the `first`, which is also
-    /// offered to threads that are idle later, because its owner may not make another join for long.
+    /// Offers the oldest half, unless it is better not to: because a thread is idle; or because it is the
+    /// `first`, which is also offered to threads that are idle later, because its owner may not make another
+    /// join for long.
     #[cold]
     #[inline(never)]
     pub(super) fn offer(&self, pool: &PoolState, first: bool) {
@@ -233,7 +235,8 @@ impl Local {
     /// Wakes the owners of the halves that this thread runs: they may take the offer while they wait.
     fn wake_owners(&self) {
         let mut running = self.running.get();
-        // SAFETY: these are alive as long as this thread runs their halves, and so are the targets of their pointers.
+        // SAFETY: these are alive as long as this thread runs their halves, and so are the targets of their
+        // pointers.
         while let Some(Running { share, outer }) = unsafe { running.as_ref() } {
             // SAFETY: as above: there is no outcome yet.
             unsafe { (**share).latch.wake_owner() };

@@ -20,8 +20,8 @@ use std::cell::Cell;
 
 type Part = Box<dyn FnOnce() + Send>;
 
-/// Runs all parts at the same time, none of them on the thread that waits for the threads: loom would take a late wake-up for the
-/// end of a thread.
+/// Runs all parts at the same time, none of them on the thread that waits for the threads: loom would take a
+/// late wake-up for the end of a thread.
 fn run_all(parts: impl IntoIterator<Item = Part>) {
     let threads: Vec<_> = parts.into_iter().map(thread::spawn).collect();
     threads.into_iter().for_each(|t| t.join().unwrap());
@@ -135,8 +135,8 @@ fn two_thieves_and_two_halves() {
     });
 }
 
-/// The owner of a half helps its thief. It must not run a half that the thief offers in the same cell after the end of the stolen
-/// one.
+/// The owner of a half helps its thief. It must not run a half that the thief offers in the same cell after
+/// the end of the stolen one.
 #[test]
 fn a_thread_that_waits_runs_descendants_only() {
     model(|| {

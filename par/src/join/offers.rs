@@ -1,9 +1,10 @@
 //! The public part of the lists of halves: cells in which threads offer halves of joins to each other.
 //!
-//! Every worker owns a cell, and a few more cells are lent to threads from outside. Only the owner of a cell puts a half into it,
-//! one at a time. The thread that exchanges the half for null has it. A word of bits says which cells to look at. Only the owner
-//! of a cell changes its bit. The bit may be set while the cell is empty (the half was stolen). It is clear while the cell is
-//! full only between the two stores of [`offer`](Offers::offer).
+//! Every worker owns a cell, and a few more cells are lent to threads from outside. Only the owner of a cell
+//! puts a half into it, one at a time. The thread that exchanges the half for null has it. A word of bits
+//! says which cells to look at. Only the owner of a cell changes its bit. The bit may be set while the cell
+//! is empty (the half was stolen). It is clear while the cell is full only between the two stores of
+//! [`offer`](Offers::offer).
 
 use super::{
     half::{Head, Share},
@@ -101,8 +102,8 @@ impl Offers {
         self.marked_cells(0).any(|cell| !self.is_empty(cell))
     }
 
-    /// Steals a half, if one is offered. It looks at the cell `first` and those after it first, so threads get in each other's way
-    /// less.
+    /// Steals a half, if one is offered. It looks at the cell `first` and those after it first, so threads
+    /// get in each other's way less.
     #[inline]
     pub(crate) fn steal(&self, first: usize) -> Option<*const Head> {
         self.marked_cells(first).find_map(|cell| self.steal_from(cell))
@@ -121,13 +122,14 @@ impl Offers {
         taken.ok().map(|half| half.cast_const())
     }
 
-    /// Steals a half from the thief of another half (`share`), if what the thief offers descends from that half. The owner of
-    /// that half calls this while it waits.
+    /// Steals a half from the thief of another half (`share`), if what the thief offers descends from that
+    /// half. The owner of that half calls this while it waits.
     ///
-    /// A thread takes a half only when all of its own halves are done, so its cell is empty then. A half that is found there while
-    /// it runs the stolen one was therefore put there by the stolen one. Whether the stolen one was still running is looked up
-    /// *afterwards*: if the thief made the offer after its end, then stealing the offer (Acquire) has made the outcome visible. Such
-    /// an offer is not ours to run, and is returned to its owner.
+    /// A thread takes a half only when all of its own halves are done, so its cell is empty then. A half that
+    /// is found there while it runs the stolen one was therefore put there by the stolen one. Whether the
+    /// stolen one was still running is looked up *afterwards*: if the thief made the offer after its end,
+    /// then stealing the offer (Acquire) has made the outcome visible. Such an offer is not ours to run, and
+    /// is returned to its owner.
     pub(crate) fn steal_descendant(&self, share: &Share, thief: usize) -> Option<*const Head> {
         let stolen = self.steal_from(thief)?;
         if share.latch.outcome().is_none() {

@@ -35,7 +35,7 @@ pub(super) unsafe fn run(pool: &PoolState, half: *const Head, cell: usize) {
     let leave = || local::with(|local| local.running.set(outer));
     // SAFETY: the caller vouches for it. It does not unwind.
     let run = || in_mode(flush, || unsafe { Head::run(half, cell, leave) });
-    // SAFETY: the frame that made the half waits for the outcome, after which nothing asks for the chain. A thread that waits
-    // and steals a half is in a part of its chain, because the half descends from its own.
+    // SAFETY: the frame that made the half waits for the outcome, after which nothing asks for the chain. A
+    // thread that waits and steals a half is in a part of its chain, because the half descends from its own.
     unsafe { in_chain(context.chain, run) };
 }

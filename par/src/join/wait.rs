@@ -12,8 +12,8 @@ use crate::{patience::Patience, sync::thread, thread_pool::sleep::Sleep};
 /// How often the owner looks for the outcome before it counts as idle.
 const FIRST_LOOKS: usize = if cfg!(loom) { 0 } else { 10 };
 
-/// Reclaims a half that was offered. Returns whether the caller must run it; otherwise a thief has run it. While it waits, the
-/// thread may run halves that descend from this one, if `help` allows it.
+/// Reclaims a half that was offered. Returns whether the caller must run it; otherwise a thief has run it.
+/// While it waits, the thread may run halves that descend from this one, if `help` allows it.
 ///
 /// # Safety
 /// The half must be the newest one that this thread has offered, in this session.
@@ -29,7 +29,8 @@ pub(super) unsafe fn reclaim(local: &Local, half: &Head, help: bool) -> bool {
     } else {
         // SAFETY: the half was prepared when it was offered.
         let share = unsafe { &*Head::share(half) };
-        // If the process was forked since the half was stolen, the thief is in the parent, and the half is lost here.
+        // If the process was forked since the half was stolen, the thief is in the parent, and the half is
+        // lost here.
         pool.expect_not_forked();
         // SAFETY: `wait` calls it with a half that this thread has just stolen.
         let run = |half| unsafe { steal::run(pool, half, cell) };
@@ -44,8 +45,8 @@ pub(super) unsafe fn reclaim(local: &Local, half: &Head, help: bool) -> bool {
     !matches!(outcome, Some(Outcome::Long | Outcome::Short))
 }
 
-/// Waits for the outcome of a half that was stolen. Meanwhile steals halves that descend from it, if `help` allows it, and calls
-/// `run` with each.
+/// Waits for the outcome of a half that was stolen. Meanwhile steals halves that descend from it, if `help`
+/// allows it, and calls `run` with each.
 pub(super) fn wait(
     offers: &Offers,
     sleep: &Sleep,
@@ -98,7 +99,8 @@ fn wait_for_event(
         }
         if announced {
             thread::park();
-            // The thief may have taken back the offer that it woke this thread for. It will make further ones.
+            // The thief may have taken back the offer that it woke this thread for. It will make further
+            // ones.
             announced = false;
         } else if !patience.pause() {
             share.latch.announce();

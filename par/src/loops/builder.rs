@@ -38,8 +38,8 @@ impl<'a, S: Source> Loop<'a, S> {
 }
 
 impl<'a, S: Producer> Loop<'a, S> {
-    /// Gives each participant its own scratch. A participant calls `init` when it begins, so `init` is called at most once per
-    /// thread, whatever the chunks are. After a panic a participant calls it again.
+    /// Gives each participant its own scratch. A participant calls `init` when it begins, so `init` is called
+    /// at most once per thread, whatever the chunks are. After a panic a participant calls it again.
     ///
     /// ```
     /// use anabranch_par::prelude::*;

@@ -8,9 +8,9 @@ pub type AtItem<E> = (usize, E);
 
 /// Why a loop did not finish.
 ///
-/// Everything that began has ended before it is returned. If several items failed, it is the error of the first one in the
-/// order of the loop, on any number of threads and under any schedule. All items before that one have been done, unless the
-/// loop was cancelled as well or its deadline passed.
+/// Everything that began has ended before it is returned. If several items failed, it is the error of the
+/// first one in the order of the loop, on any number of threads and under any schedule. All items before that
+/// one have been done, unless the loop was cancelled as well or its deadline passed.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LoopError<E> {
@@ -47,7 +47,8 @@ pub enum LoopError<E> {
     Forked(#[source] Forked),
 }
 
-/// Prints the message like `Display`, for `unwrap` and `main`. The error of an item need not have a message of its own.
+/// Prints the message like `Display`, for `unwrap` and `main`. The error of an item need not have a message
+/// of its own.
 impl<E: fmt::Debug> fmt::Debug for LoopError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let other: LoopError<Infallible> = match self {
@@ -94,9 +95,9 @@ impl<E> LoopError<E> {
 }
 
 impl<E: Into<Box<dyn Error + Send + Sync>>> LoopError<E> {
-    /// Converts it into an ordinary error, also if the item's error does not implement [`Error`]: a `String`, a `&str`, or a
-    /// `Box<dyn Error + Send + Sync>`. It keeps the source of the item's error. (If the item's error does implement `Error`,
-    /// `?` converts it.)
+    /// Converts it into an ordinary error, also if the item's error does not implement [`Error`]: a `String`,
+    /// a `&str`, or a `Box<dyn Error + Send + Sync>`. It keeps the source of the item's error. (If the item's
+    /// error does implement `Error`, `?` converts it.)
     ///
     /// ```
     /// use anabranch_par::{LoopError, prelude::*};

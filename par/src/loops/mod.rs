@@ -1,17 +1,20 @@
 //! Data-parallel loops.
 //!
-//! A [`Loop`] has a *producer* of items, a *step* that makes a result of each item ([`step`]), settings, and at its end a
-//! method that runs it and uses the results: [`for_each`](Loop::for_each), [`collect`](Loop::collect),
-//! [`reduce`](Loop::reduce), [`sum`](Loop::sum), [`find`](Loop::find), [`scan`](Loop::scan), [`in_order`](Loop::in_order).
+//! A [`Loop`] has a *producer* of items, a *step* that makes a result of each item ([`step`]), settings, and
+//! at its end a method that runs it and uses the results: [`for_each`](Loop::for_each),
+//! [`collect`](Loop::collect), [`reduce`](Loop::reduce), [`sum`](Loop::sum), [`find`](Loop::find),
+//! [`scan`](Loop::scan), [`in_order`](Loop::in_order).
 //!
-//! There are two kinds of producers. A [source](source) can give any item by its number: slices, ranges, arrays ([`indexed`]).
-//! A [shared iterator](SharedIter) gives its items one after the other, to one participant at a time ([`stream`]). Both hand
-//! out *batches* of consecutive items, and the methods at the end of a loop are [`consumers`] of batches: [`producer`] is the
-//! seam between the two halves, so each method is written once. [`control`] is the rest that both kinds of loops share: the
-//! first failure, cancellation, deadlines, progress and statistics.
+//! There are two kinds of producers. A [source](source) can give any item by its number: slices, ranges,
+//! arrays ([`indexed`]). A [shared iterator](SharedIter) gives its items one after the other, to one
+//! participant at a time ([`stream`]). Both hand out *batches* of consecutive items, and the methods at the
+//! end of a loop are [`consumers`] of batches: [`producer`] is the seam between the two halves, so each
+//! method is written once. [`control`] is the rest that both kinds of loops share: the first failure,
+//! cancellation, deadlines, progress and statistics.
 //!
 //! - Results are the same on any number of threads and under every schedule, bit for bit.
-//! - When a loop returns, everything that it began has ended. Of several errors or panics it reports the one of the first item.
+//! - When a loop returns, everything that it began has ended. Of several errors or panics it reports the one
+//!   of the first item.
 //! - A thread that waits in a loop runs nothing else.
 
 mod builder;

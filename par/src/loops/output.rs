@@ -22,8 +22,8 @@ pub(super) struct Output<'o, T> {
 unsafe impl<T: Send> Sync for Output<'_, T> {}
 
 impl<'o, T> Output<'o, T> {
-    /// Reserves memory for `len` more values behind those of `vec`. The caller sets the new length of `vec` after
-    /// [`finish`](Self::finish).
+    /// Reserves memory for `len` more values behind those of `vec`. The caller sets the new length of `vec`
+    /// after [`finish`](Self::finish).
     pub(super) fn behind(vec: &'o mut Vec<T>, len: usize) -> Self {
         vec.reserve_exact(len);
         let spare = vec.spare_capacity_mut();
@@ -52,7 +52,8 @@ impl<T> Drop for Output<'_, T> {
             for i in range {
                 // SAFETY: this value was written, and it has no other owner.
                 let value = || unsafe { self.start.add(i).drop_in_place() };
-                // A destructor is the program's code and may panic. The caller gets the failure that came first.
+                // A destructor is the program's code and may panic. The caller gets the failure that came
+                // first.
                 let _ = catch_unwind(AssertUnwindSafe(value)).map_err(discard);
             }
         }

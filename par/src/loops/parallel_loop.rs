@@ -5,7 +5,8 @@ use super::{settings::Settings, step::Identity};
 /// A parallel loop that has not run yet: over the items of `S`, with the step `Q`.
 ///
 /// [`par`](crate::IntoParallel::par) makes a loop over a [source](crate::Source), and
-/// [`par_stream`](crate::IntoStream::par_stream) makes one over an iterator. A loop does nothing until one of the methods that run it is called.
+/// [`par_stream`](crate::IntoStream::par_stream) makes one over an iterator. A loop does nothing until one of
+/// the methods that run it is called.
 ///
 /// ```
 /// use anabranch_par::prelude::*;

@@ -1,8 +1,8 @@
 //! The seam between the two halves of a loop: producers hand out items, consumers use the results.
 //!
-//! A [`Producer`] decides how participants get items: in [batches](Batch), each of which belongs to one participant. A
-//! [`Consumer`] is a method such as `for_each` or `find`: it says what happens to the results of one batch. Both are generic,
-//! so the compiler sees one plain loop for each pair of them.
+//! A [`Producer`] decides how participants get items: in [batches](Batch), each of which belongs to one
+//! participant. A [`Consumer`] is a method such as `for_each` or `find`: it says what happens to the results
+//! of one batch. Both are generic, so the compiler sees one plain loop for each pair of them.
 
 use super::{
     Loop, LoopError, Number, control::hooks::OnInterrupt, error::AtItem, number::NumberRef, sealed::Sealed,
@@ -17,7 +17,8 @@ pub trait Producer: Sealed + Sized {
     /// The type of the items.
     type Item;
 
-    /// Runs `work`: `consumer` gets all items, batch by batch. When this returns, everything that began has ended.
+    /// Runs `work`: `consumer` gets all items, batch by batch. When this returns, everything that began has
+    /// ended.
     #[doc(hidden)]
     fn run<Q, R, C>(
         work: Loop<'_, Self, Q>,
@@ -43,7 +44,8 @@ pub trait Producer: Sealed + Sized {
         T: Send,
         E: Send;
 
-    /// Folds parts of the items, whose bounds do not depend on the number of threads, and combines the results in a tree.
+    /// Folds parts of the items, whose bounds do not depend on the number of threads, and combines the
+    /// results in a tree.
     #[doc(hidden)]
     fn try_fold<Q, R, A, E, I, F, C>(
         work: Loop<'_, Self, Q>,
@@ -69,7 +71,8 @@ pub trait Producer: Sealed + Sized {
         F: Fn(N, N) -> N + Copy + Sync;
 }
 
-/// Consecutive items that one participant has claimed. It gives the result of the loop's step for each of them.
+/// Consecutive items that one participant has claimed. It gives the result of the loop's step for each of
+/// them.
 pub trait Batch: Sized {
     /// The type of the results.
     type Out;
@@ -80,8 +83,8 @@ pub trait Batch: Sized {
     /// Calls `f` with the result for each item, in order.
     fn for_each(self, f: impl FnMut(Self::Out));
 
-    /// Calls `f` with the result for each item, in order, until one call returns an error. A batch may stop early where an
-    /// item before it has failed.
+    /// Calls `f` with the result for each item, in order, until one call returns an error. A batch may stop
+    /// early where an item before it has failed.
     fn try_for_each<E>(self, f: impl FnMut(Self::Out) -> Result<(), E>) -> Result<(), AtItem<E>>;
 }
 

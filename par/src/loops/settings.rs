@@ -14,11 +14,13 @@ use crate::{
 };
 use std::ops::Range;
 
-/// How many items a leaf of a reduction has, at least and at most, if the program does not choose: few enough for all threads
-/// to have work. The number depends on the length of the loop alone, because the shape of the tree follows from it.
+/// How many items a leaf of a reduction has, at least and at most, if the program does not choose: few enough
+/// for all threads to have work. The number depends on the length of the loop alone, because the shape of the
+/// tree follows from it.
 const LEAF: Range<usize> = 1..8192;
 
-/// How many items a leaf of a reduction of numbers has, which take next to no time each: at least and at most.
+/// How many items a leaf of a reduction of numbers has, which take next to no time each: at least and at
+/// most.
 const LEAF_OF_NUMBERS: Range<usize> = 16..8192;
 
 /// At least this many batches in a loop with hooks, so that it looks at them often enough.

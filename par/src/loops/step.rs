@@ -1,5 +1,5 @@
-//! Steps: the functions that a loop applies to each item. A step does nothing, copies, or calls closures one after the other,
-//! with scratch or without.
+//! Steps: the functions that a loop applies to each item. A step does nothing, copies, or calls closures one
+//! after the other, with scratch or without.
 
 use crate::scratch::provider::Provider;
 
@@ -23,7 +23,8 @@ pub trait Step<In>: Sync {
     #[doc(hidden)]
     fn apply(&self, scratch: &mut Self::Scratch<'_>, item: In) -> Self::Out;
 
-    /// Whether [`init_scratch`](Self::init_scratch) made this scratch, and did not find it in a `WorkerLocal`.
+    /// Whether [`init_scratch`](Self::init_scratch) made this scratch, and did not find it in a
+    /// `WorkerLocal`.
     #[doc(hidden)]
     fn is_fresh(&self, scratch: &Self::Scratch<'_>) -> bool;
 }

@@ -7,7 +7,8 @@ use crate::{
     thread_pool::state::PoolState,
 };
 
-/// Joins an open region, if there is one: ends the worker's search, and works in the region until no unit is left to claim.
+/// Joins an open region, if there is one: ends the worker's search, and works in the region until no unit is
+/// left to claim.
 pub(crate) fn help(pool: &PoolState) -> bool {
     let Some((index, joined)) = pool.regions.join() else { return false };
     let RegionSlot { slot, counters } = pool.regions.get(index);

@@ -1,18 +1,22 @@
 //! What a thread remembers of the loops that it has opened: which ones one thread does sooner than two.
 //!
-//! A thread that helps costs more than a microsecond's work, and hundreds of times that if it sleeps. How long a loop takes is not known before
-//! it has run, but programs open the same loops again and again.
+//! A thread that helps costs more than a microsecond's work, and hundreds of times that if it sleeps. How
+//! long a loop takes is not known before it has run, but programs open the same loops again and again.
 //!
-//! 1. A loop has a [`Key`]: its code and its number of units. A thread keeps a [`Record`] of each of some loops, in a table of its own.
-//! 2. The opener of a loop that it shares measures how long its first run of units takes, and how long it takes part. It records how long the whole loop would take
-//!    one thread: at least as long as it takes part itself, because the first units may be the shortest ones.
-//! 3. A loop that was shorter than [`WORTH_SHARING`] several times in a row is done by its opener alone, in two runs. The opener measures both. If the first one shows that the
-//!    units left are worth it, the opener opens the region for them. Then, or if the whole loop was not short, the record begins anew.
+//! 1. A loop has a [`Key`]: its code and its number of units. A thread keeps a [`Record`] of each of some
+//!    loops, in a table of its own.
+//! 2. The opener of a loop that it shares measures how long its first run of units takes, and how long it
+//!    takes part. It records how long the whole loop would take one thread: at least as long as it takes part
+//!    itself, because the first units may be the shortest ones.
+//! 3. A loop that was shorter than [`WORTH_SHARING`] several times in a row is done by its opener alone, in
+//!    two runs. The opener measures both. If the first one shows that the units left are worth it, the opener
+//!    opens the region for them. Then, or if the whole loop was not short, the record begins anew.
 //! 4. The opener of any other loop does not measure it the next [`UNMEASURED`] times.
 //!
-//! So a loop that takes sometimes long and sometimes not is shared. A loop that was always short, and takes long for the first time, is shared after a unit, or a sixteenth of
-//! many; only if these are short and the others long, its opener does it alone this once. Two loops whose keys have the same place in the table displace each other, and are
-//! shared. Where it takes long to read the clock, all loops are shared.
+//! So a loop that takes sometimes long and sometimes not is shared. A loop that was always short, and takes
+//! long for the first time, is shared after a unit, or a sixteenth of many; only if these are short and the
+//! others long, its opener does it alone this once. Two loops whose keys have the same place in the table
+//! displace each other, and are shared. Where it takes long to read the clock, all loops are shared.
 
 use super::{RegionBody, body::ErasedBody, claims::WORTH_SHARING};
 use std::cell::Cell;
@@ -44,8 +48,8 @@ impl Key {
     }
 }
 
-/// What is known of a loop, in one word, so that a look costs little: its key; how often in a row it was short (8 bits); how often it is not measured from now
-/// on (8 bits).
+/// What is known of a loop, in one word, so that a look costs little: its key; how often in a row it was
+/// short (8 bits); how often it is not measured from now on (8 bits).
 #[derive(Clone, Copy)]
 struct Record(u64);
 

@@ -1,18 +1,20 @@
 //! A parallel region: one data-parallel loop in flight.
 //!
-//! 1. The opener describes the region in a [`Plan`] and a [`RegionBody`]. The body lives in the opener's frame.
-//! 2. It claims one of the pool's slots ([`slots`]), lays the units out in the counters of that slot ([`claims`]), opens the
-//!    slot, shows it to idle workers and wakes one of them.
+//! 1. The opener describes the region in a [`Plan`] and a [`RegionBody`]. The body lives in the opener's
+//!    frame.
+//! 2. It claims one of the pool's slots ([`slots`]), lays the units out in the counters of that slot
+//!    ([`claims`]), opens the slot, shows it to idle workers and wakes one of them.
 //! 3. The opener takes part. It can finish the region alone, so a region inside a region cannot deadlock.
-//! 4. A worker that finds the slot joins ([`helper`]) and claims units until none is left. Then it shuts the slot, hides it and
-//!    leaves.
-//! 5. When the opener finds no unit, it closes the slot and waits until every participant has left. Meanwhile it runs nothing
-//!    else: no code of another region or job runs on a thread that is inside a region.
+//! 4. A worker that finds the slot joins ([`helper`]) and claims units until none is left. Then it shuts the
+//!    slot, hides it and leaves.
+//! 5. When the opener finds no unit, it closes the slot and waits until every participant has left. Meanwhile
+//!    it runs nothing else: no code of another region or job runs on a thread that is inside a region.
 //!
 //! Nothing is allocated. The states of a slot are described in [`slot`].
 //!
-//! If no slot is free, the opener runs the region alone. If the units may be tiny, or the loop was short before ([`history`]), it begins alone and opens the
-//! slot only if the work that is left is long enough to share.
+//! If no slot is free, the opener runs the region alone. If the units may be tiny, or the loop was short
+//! before ([`history`]), it begins alone and opens the slot only if the work that is left is long enough to
+//! share.
 
 mod body;
 pub(crate) mod claims;
@@ -50,13 +52,13 @@ pub(crate) struct Plan {
     pub(crate) may_begin_alone: bool,
     /// How many units an opener that is alone takes at a time.
     pub(crate) most: usize,
-    /// Whether denormal numbers are flushed. They are flushed anyway if the opener is in that mode, because results must not
-    /// depend on which threads take part.
+    /// Whether denormal numbers are flushed. They are flushed anyway if the opener is in that mode, because
+    /// results must not depend on which threads take part.
     pub(crate) flush: bool,
 }
 
-/// Opens a region, takes part, and returns when all participants have left. It must not be called in a process that was
-/// forked after the pool was built.
+/// Opens a region, takes part, and returns when all participants have left. It must not be called in a
+/// process that was forked after the pool was built.
 #[inline]
 pub(crate) fn run<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
     let participants = plan.participants.clamp(1, pool.threads());
@@ -95,8 +97,8 @@ fn run_by_history<'r, B: RegionBody>(pool: &'r PoolState, plan: &Plan, opening: 
 }
 
 impl ThreadPool {
-    /// Calls `f` on the calling thread alone, as the opener of a loop of one item for at most this many threads: what such a loop
-    /// does, without the cost of a loop.
+    /// Calls `f` on the calling thread alone, as the opener of a loop of one item for at most this many
+    /// threads: what such a loop does, without the cost of a loop.
     ///
     /// ```
     /// use anabranch_par::{ThreadPool, participant};
@@ -132,16 +134,16 @@ pub(crate) fn run_shared<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B)
     opening.participate(&mut Claimer::new(plan.partition, counters, own_block(pool)));
 }
 
-/// A region from its opener's side. When it is dropped, at the end or by unwinding, it waits until every participant has left:
-/// before the opener's frame, where the body lives, is gone.
+/// A region from its opener's side. When it is dropped, at the end or by unwinding, it waits until every
+/// participant has left: before the opener's frame, where the body lives, is gone.
 struct Opening<'r, B> {
     // The first field, because it must be dropped before anything that participants use.
     claimed: OnceCell<Claimed<'r>>,
     body: &'r B,
     participants: usize,
     flush: bool,
-    /// The context of the opener when it began. Values that it takes inside (its scratch, for example) it gives back before it
-    /// waits.
+    /// The context of the opener when it began. Values that it takes inside (its scratch, for example) it
+    /// gives back before it waits.
     context: Context,
     _entered: Entered<'r>,
     _deferred: RunDeferred,
@@ -207,8 +209,8 @@ fn flushed(flush: bool, f: impl FnOnce()) {
     if flush { flush_denormals(f) } else { f() }
 }
 
-/// A claimed slot, and the region that is opened there. Dropping it closes the region and waits until every participant has
-/// left.
+/// A claimed slot, and the region that is opened there. Dropping it closes the region and waits until every
+/// participant has left.
 #[derive(Debug)]
 struct Claimed<'p> {
     pool: &'p PoolState,
@@ -235,7 +237,8 @@ impl<'p> Claimed<'p> {
 impl Drop for Claimed<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.pool.check_fork() {
-            // The process was forked inside the region. The participants are in the parent, and their results are lost here.
+            // The process was forked inside the region. The participants are in the parent, and their results
+            // are lost here.
             assert!(thread::panicking(), "{error}");
             return;
         }

@@ -11,23 +11,25 @@
 //!
 //! 1. *Claim*: 0 → CLAIMED. One thread wins, and is the opener.
 //! 2. *Open*: the opener writes the body and then stores the number of tickets (Release).
-//! 3. *Join*: a thread takes a ticket and adds 1 to ACTIVE, in one compare-exchange (Acquire). Then it reads the body. If the slot
-//!    was closed and opened again since the thread saw it open, the thread joins the *later* region, which is harmless, because
-//!    it reads the body after the join.
+//! 3. *Join*: a thread takes a ticket and adds 1 to ACTIVE, in one compare-exchange (Acquire). Then it reads
+//!    the body. If the slot was closed and opened again since the thread saw it open, the thread joins the
+//!    *later* region, which is harmless, because it reads the body after the join.
 //! 4. *Shut*: any participant that finds no more work removes the tickets that are left.
-//! 5. *Leave*: a participant subtracts 1 from ACTIVE (Release). The last one wakes the opener if PARKED is set. It copies the
-//!    opener's handle *before* it leaves, because afterwards the slot may belong to another region.
-//! 6. *Close*: the opener removes the tickets. From here on ACTIVE only falls. The opener spins, yields and then parks until
-//!    ACTIVE is 0 (Acquire), and stores 0: the slot is free.
+//! 5. *Leave*: a participant subtracts 1 from ACTIVE (Release). The last one wakes the opener if PARKED is
+//!    set. It copies the opener's handle *before* it leaves, because afterwards the slot may belong to
+//!    another region.
+//! 6. *Close*: the opener removes the tickets. From here on ACTIVE only falls. The opener spins, yields and
+//!    then parks until ACTIVE is 0 (Acquire), and stores 0: the slot is free.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
 //! | `body` | the opener, while CLAIMED is set and ACTIVE and TICKETS are 0 | participants, between join and leave |
 //! | `opener` | the opener, while PARKED is not set | the last participant, if it sees PARKED before it leaves |
 //!
-//! The opener cannot leave before ACTIVE is 0, so everything that the body borrows outlives its readers. Loom checks this in
-//! `models.rs` (`a_joiner_is_out_before_close_returns`, `two_joiners_and_one_ticket`, `a_reused_slot_shows_the_new_body`). The
-//! count of participants that guards a frame is what rayon calls a `CountLatch` and OpenMP the join barrier of a region.
+//! The opener cannot leave before ACTIVE is 0, so everything that the body borrows outlives its readers. Loom
+//! checks this in `models.rs` (`a_joiner_is_out_before_close_returns`, `two_joiners_and_one_ticket`,
+//! `a_reused_slot_shows_the_new_body`). The count of participants that guards a frame is what rayon calls a
+//! `CountLatch` and OpenMP the join barrier of a region.
 
 use crate::{
     patience::Patience,
@@ -54,8 +56,8 @@ pub(crate) struct Slot<B> {
     opener: UnsafeCell<Option<Thread>>,
 }
 
-// SAFETY: `body` and `opener` are reached only as the state word allows (module documentation): the one thread that has
-// CLAIMED the slot writes them while no other thread is inside, and threads inside read them.
+// SAFETY: `body` and `opener` are reached only as the state word allows (module documentation): the one
+// thread that has CLAIMED the slot writes them while no other thread is inside, and threads inside read them.
 unsafe impl<B: Send + Sync> Sync for Slot<B> {}
 
 impl<B: Copy> Slot<B> {
@@ -105,8 +107,8 @@ impl<B: Copy> Slot<B> {
         }
     }
 
-    /// Shuts the region, if it was opened, and waits for the participants inside; then the slot is free. Only the opener calls
-    /// this.
+    /// Shuts the region, if it was opened, and waits for the participants inside; then the slot is free. Only
+    /// the opener calls this.
     #[inline]
     pub(crate) fn close(&self, patience: &Patience) {
         // A joiner's compare-exchange fails once the tickets are gone, so ACTIVE only falls from here on.
@@ -168,7 +170,8 @@ impl<B: Copy> Drop for Joined<'_, B> {
             // Cloned before leaving: afterwards the opener may go on and reuse the slot.
             let last = state & ACTIVE == ACTIVE_ONE;
             let opener = if last && state & PARKED != 0 {
-                // SAFETY: PARKED is set and this thread is inside: the opener has written the handle and waits.
+                // SAFETY: PARKED is set and this thread is inside: the opener has written the handle and
+                // waits.
                 slot.opener.with(|o| unsafe { (*o).clone() })
             } else {
                 None

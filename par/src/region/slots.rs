@@ -10,7 +10,8 @@ use super::{
 use crate::sync::atomic::{AtomicU64, Ordering::*};
 use crossbeam_utils::CachePadded;
 
-/// How many regions can be open at a time; the bits of a word must suffice. Further regions are run by their openers alone.
+/// How many regions can be open at a time; the bits of a word must suffice. Further regions are run by their
+/// openers alone.
 const SLOTS: usize = 32;
 
 #[derive(Debug)]

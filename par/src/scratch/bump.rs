@@ -14,10 +14,12 @@ const ALIGN: usize = 64;
 /// The size of the smallest chunk, in bytes.
 const MIN_CHUNK: usize = 64 << 10;
 
-/// Memory from which scopes take slices. It grows to the size that the deepest use needs, and keeps it until it is dropped.
+/// Memory from which scopes take slices. It grows to the size that the deepest use needs, and keeps it until
+/// it is dropped.
 ///
-/// All of its memory is initialised when it is allocated, and only plain data ([`Pod`]: any bytes are a value, and no
-/// byte is padding) is ever stored in it; so a slice with *unspecified* contents is still a slice of valid values.
+/// All of its memory is initialised when it is allocated, and only plain data ([`Pod`]: any bytes are a
+/// value, and no byte is padding) is ever stored in it; so a slice with *unspecified* contents is still a
+/// slice of valid values.
 pub struct Bump {
     /// The begin of the free part of the chunk in use.
     next: Cell<*mut u8>,
@@ -102,7 +104,8 @@ impl Bump {
     #[inline]
     fn take(&self, bytes: usize) -> *mut u8 {
         let start = self.next.get();
-        // Sizes are rounded up, so `next` stays aligned. Before the first chunk both are null: nothing is free.
+        // Sizes are rounded up, so `next` stays aligned. Before the first chunk both are null: nothing is
+        // free.
         let rounded = bytes.checked_next_multiple_of(ALIGN).unwrap_or(usize::MAX);
         if rounded > self.end.get().addr() - start.addr() || start.is_null() {
             self.next_chunk(rounded);
@@ -113,7 +116,8 @@ impl Bump {
         start
     }
 
-    /// Goes on to a chunk that has `bytes` bytes: the next one that is kept, if it is large enough, or a new one.
+    /// Goes on to a chunk that has `bytes` bytes: the next one that is kept, if it is large enough, or a new
+    /// one.
     #[cold]
     fn next_chunk(&self, bytes: usize) {
         let mut chunks = self.chunks.borrow_mut();
@@ -135,7 +139,8 @@ impl Bump {
         self.end.set(unsafe { chunk.start.as_ptr().add(chunk.layout.size()) });
     }
 
-    /// Replaces several chunks by one, so that a scope as large as the last one needs no second. No scope is open.
+    /// Replaces several chunks by one, so that a scope as large as the last one needs no second. No scope is
+    /// open.
     #[cold]
     fn merge(&mut self) {
         let total = self.capacity();
@@ -166,7 +171,8 @@ impl Drop for Chunk {
 }
 
 impl<'s> Scope<'s> {
-    /// Takes a slice of `len` values, 64-byte aligned. Its contents are unspecified: they are left from earlier uses.
+    /// Takes a slice of `len` values, 64-byte aligned. Its contents are unspecified: they are left from
+    /// earlier uses.
     ///
     /// # Panics
     /// If the slice would have more than `isize::MAX` bytes. Aborts like `Vec` when memory runs out.
@@ -175,9 +181,10 @@ impl<'s> Scope<'s> {
         const { assert!(align_of::<T>() <= ALIGN) };
         let bytes = len.checked_mul(size_of::<T>()).expect("scratch of less than isize::MAX bytes");
         let start = self.bump.take(bytes).cast::<T>();
-        // SAFETY: the block is aligned, has this size, lies inside a live chunk, and is not given out again until the scope
-        // ends, which 's does not outlive. Its bytes are initialised (chunks are allocated zeroed, and only `Pod`
-        // values, which have no uninitialised bytes, are stored), and any bytes are a valid `T`.
+        // SAFETY: the block is aligned, has this size, lies inside a live chunk, and is not given out again
+        // until the scope ends, which 's does not outlive. Its bytes are initialised (chunks are allocated
+        // zeroed, and only `Pod` values, which have no uninitialised bytes, are stored), and any bytes are a
+        // valid `T`.
         unsafe { std::slice::from_raw_parts_mut(start, len) }
     }
 
@@ -192,7 +199,8 @@ impl<'s> Scope<'s> {
         slice
     }
 
-    /// Opens a scope inside this one. Slices of this scope stay usable, but it gives out none until the inner one ends.
+    /// Opens a scope inside this one. Slices of this scope stay usable, but it gives out none until the inner
+    /// one ends.
     #[inline]
     pub fn scope<R>(&mut self, f: impl for<'t> FnOnce(&mut Scope<'t>) -> R) -> R {
         self.bump.enter(f)

@@ -7,19 +7,21 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-/// A bounded number of values. The pool makes them when they are needed, and lends them by a [guard](PoolGuard) that gives
-/// them back, also on panic.
+/// A bounded number of values. The pool makes them when they are needed, and lends them by a
+/// [guard](PoolGuard) that gives them back, also on panic.
 ///
-/// A thread that finds no free value waits until one is given back. This cannot deadlock, in loops of any depth and with
-/// several pools. The threads that have the other values might wait for this thread if it already holds a value of any pool,
-/// if it is inside a [`Critical`](crate::Critical), or if it works in a loop that such a thread has opened. In these cases it
-/// does not wait: it gets an *extra* value, which is dropped when it is given back.
+/// A thread that finds no free value waits until one is given back. This cannot deadlock, in loops of any
+/// depth and with several pools. The threads that have the other values might wait for this thread if it
+/// already holds a value of any pool, if it is inside a [`Critical`](crate::Critical), or if it works in a
+/// loop that such a thread has opened. In these cases it does not wait: it gets an *extra* value, which is
+/// dropped when it is given back.
 ///
-/// The pool does not see other ways to wait. Do not hold a value at a team's barrier if other members may need one before they
-/// arrive there, nor while you join the handle of a job that may need one.
+/// The pool does not see other ways to wait. Do not hold a value at a team's barrier if other members may
+/// need one before they arrive there, nor while you join the handle of a job that may need one.
 ///
-/// For scratch in a loop [`scratch`](crate::Loop::scratch) is simpler and costs nothing. A pool is for values that are expensive
-/// (large, or a connection) and needed in only a part of the work: it may have fewer values than there are threads.
+/// For scratch in a loop [`scratch`](crate::Loop::scratch) is simpler and costs nothing. A pool is for values
+/// that are expensive (large, or a connection) and needed in only a part of the work: it may have fewer
+/// values than there are threads.
 ///
 /// ```
 /// use anabranch_par::{prelude::*, scratch::Pool};

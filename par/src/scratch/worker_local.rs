@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-/// A value for each participant that is kept from loop to loop: scratch that is made once, or partial results that the
-/// program reads when the loops are done.
+/// A value for each participant that is kept from loop to loop: scratch that is made once, or partial results
+/// that the program reads when the loops are done.
 ///
-/// A participant gets the value that the participant with the same [index](crate::Participant::index) had in the loop before.
-/// If a loop's closure panics, the value that it was working on is dropped, because it may be half changed.
+/// A participant gets the value that the participant with the same [index](crate::Participant::index) had in
+/// the loop before. If a loop's closure panics, the value that it was working on is dropped, because it may
+/// be half changed.
 ///
 /// ```
 /// use anabranch_par::{prelude::*, scratch::WorkerLocal};

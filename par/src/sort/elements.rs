@@ -1,12 +1,15 @@
-//! The elements of a slice while they are merged: they are in the slice, in a buffer, or during a round partly in both.
+//! The elements of a slice while they are merged: they are in the slice, in a buffer, or during a round
+//! partly in both.
 //!
-//! This is the `unsafe` part of sorting. It relies on these invariants, which hold whatever the cuts and the comparison are:
+//! This is the `unsafe` part of sorting. It relies on these invariants, which hold whatever the cuts and the
+//! comparison are:
 //! - every element is in exactly one [`Merge`] of a round, because they are made by splitting slices;
-//! - a [`Merge`] that is dropped, by a panic or because it was not run, moves the remaining elements to their places;
+//! - a [`Merge`] that is dropped, by a panic or because it was not run, moves the remaining elements to their
+//!   places;
 //! - [`Elements`] that are dropped move everything back to the slice.
 //!
-//! An element is compared in the place that it is moved from later, and never read there again. So a comparison may change a
-//! value in a cell.
+//! An element is compared in the place that it is moved from later, and never read there again. So a
+//! comparison may change a value in a cell.
 
 use std::{marker::PhantomData, mem::MaybeUninit, ops::Range, ptr};
 
@@ -21,16 +24,16 @@ pub(super) struct Elements<'s, T> {
 impl<'s, T> Elements<'s, T> {
     pub(super) fn new(slice: &'s mut [T]) -> Self {
         let buffer = Box::new_uninit_slice(slice.len());
-        // SAFETY: the layouts are the same. No other code sees the slice before this is dropped, and then all its elements are
-        // back.
+        // SAFETY: the layouts are the same. No other code sees the slice before this is dropped, and then all
+        // its elements are back.
         let slice = unsafe { &mut *(ptr::from_mut(slice) as *mut [MaybeUninit<T>]) };
         Self { slice, buffer, in_buffer: false }
     }
 
     pub(super) fn as_slice(&self) -> &[T] {
         let elements: &[MaybeUninit<T>] = if self.in_buffer { &self.buffer } else { self.slice };
-        // SAFETY: all elements are here and initialised: `Merge`s move all of them to the other place before the borrow that
-        // they hold ends.
+        // SAFETY: all elements are here and initialised: `Merge`s move all of them to the other place before
+        // the borrow that they hold ends.
         unsafe { &*(ptr::from_ref(elements) as *const [T]) }
     }
 
@@ -38,9 +41,10 @@ impl<'s, T> Elements<'s, T> {
         self.in_buffer
     }
 
-    /// The merges of one round, which move all elements to the other place. `pairs` has the lengths of the two runs of each
-    /// pair; the elements behind the last pair are one more run. A pair is merged in pieces of length `piece`, of which the
-    /// last may be shorter. `cuts` has the number of elements of each piece that come from the left run.
+    /// The merges of one round, which move all elements to the other place. `pairs` has the lengths of the
+    /// two runs of each pair; the elements behind the last pair are one more run. A pair is merged in pieces
+    /// of length `piece`, of which the last may be shorter. `cuts` has the number of elements of each piece
+    /// that come from the left run.
     ///
     /// The merges must be run or dropped, not forgotten.
     pub(super) fn merges(
@@ -72,7 +76,8 @@ impl<'s, T> Elements<'s, T> {
                 let (l, r);
                 (l, left) = left.split_at_mut(cut);
                 (r, right) = right.split_at_mut(to.len() - cut);
-                // SAFETY: the elements are in `from`, and each is in one merge only. The cut makes the lengths right.
+                // SAFETY: the elements are in `from`, and each is in one merge only. The cut makes the
+                // lengths right.
                 merges.push(unsafe { Merge::new(l, r, to) });
             }
         }
@@ -83,8 +88,8 @@ impl<'s, T> Elements<'s, T> {
 impl<T> Drop for Elements<'_, T> {
     fn drop(&mut self) {
         if self.in_buffer {
-            // SAFETY: the two are different allocations of the same length. From here on the slice owns the elements; the
-            // buffer drops none of them.
+            // SAFETY: the two are different allocations of the same length. From here on the slice owns the
+            // elements; the buffer drops none of them.
             unsafe {
                 ptr::copy_nonoverlapping(self.buffer.as_ptr(), self.slice.as_mut_ptr(), self.slice.len());
             }
@@ -92,10 +97,11 @@ impl<T> Drop for Elements<'_, T> {
     }
 }
 
-/// Two parts of runs that are being merged, from both ends. `left` and `right` are the elements that have not been moved yet, and
-/// `to` has as many places.
+/// Two parts of runs that are being merged, from both ends. `left` and `right` are the elements that have not
+/// been moved yet, and `to` has as many places.
 ///
-/// Invariant: each of the three lies in one allocation, `to` in another one than the elements, and no other code uses them.
+/// Invariant: each of the three lies in one allocation, `to` in another one than the elements, and no other
+/// code uses them.
 pub(super) struct Merge<'e, T> {
     left: Range<*const T>,
     right: Range<*const T>,
@@ -108,7 +114,8 @@ unsafe impl<T: Send> Send for Merge<'_, T> {}
 
 impl<'e, T> Merge<'e, T> {
     /// # Safety
-    /// `left` and `right` are initialised, and together as long as `to`. The caller does not use their elements afterwards.
+    /// `left` and `right` are initialised, and together as long as `to`. The caller does not use their
+    /// elements afterwards.
     unsafe fn new(
         left: &'e mut [MaybeUninit<T>],
         right: &'e mut [MaybeUninit<T>],
@@ -126,8 +133,8 @@ impl<'e, T> Merge<'e, T> {
     /// Merges the two parts. Of equal elements the left ones come first.
     pub(super) fn run(mut self, less: &impl Fn(&T, &T) -> bool) {
         loop {
-            // Each turn takes two elements, so neither side runs out within this number of turns. The two are independent of
-            // each other, so the processor works on both at once.
+            // Each turn takes two elements, so neither side runs out within this number of turns. The two are
+            // independent of each other, so the processor works on both at once.
             let turns = length(&self.left).min(length(&self.right)) / 2;
             if turns == 0 {
                 break;
@@ -152,8 +159,8 @@ impl<'e, T> Merge<'e, T> {
     #[inline(always)]
     unsafe fn take_first(&mut self, less: &impl Fn(&T, &T) -> bool) {
         let (left, right) = (self.left.start, self.right.start);
-        // SAFETY: both are in range, so they are initialised and belong to this merge, and there is a place. No branch depends
-        // on the comparison, because it would be mispredicted half of the time.
+        // SAFETY: both are in range, so they are initialised and belong to this merge, and there is a place.
+        // No branch depends on the comparison, because it would be mispredicted half of the time.
         unsafe {
             let from_right = less(&*right, &*left);
             let from = if from_right { right } else { left };
@@ -193,6 +200,7 @@ impl<T> Drop for Merge<'_, T> {
 }
 
 fn length<T>(range: &Range<*const T>) -> usize {
-    // SAFETY: each range of a `Merge` lies in one allocation, and its ends never cross. The size of `T` is not 0.
+    // SAFETY: each range of a `Merge` lies in one allocation, and its ends never cross. The size of `T` is
+    // not 0.
     unsafe { range.end.offset_from_unsigned(range.start) }
 }

@@ -1,12 +1,13 @@
 //! Merge sort in rounds.
 //!
-//! The slice is cut into runs, which the standard library sorts, all of them in parallel. Then each round merges
-//! neighbouring runs pairwise, from the slice into a buffer or back, until one is left. Neighbours that are in order
-//! already become one run at no cost. Each merge is cut into pieces of equal size, so that all threads have work in the last
-//! round, too. The cuts depend on the slice alone.
+//! The slice is cut into runs, which the standard library sorts, all of them in parallel. Then each round
+//! merges neighbouring runs pairwise, from the slice into a buffer or back, until one is left. Neighbours
+//! that are in order already become one run at no cost. Each merge is cut into pieces of equal size, so that
+//! all threads have work in the last round, too. The cuts depend on the slice alone.
 //!
-//! Elements need not be `Sync`: two threads never look at the same element at the same time. Therefore the calling thread
-//! alone finds the cuts, before each round. A cut takes no more comparisons than the length of a run has bits.
+//! Elements need not be `Sync`: two threads never look at the same element at the same time. Therefore the
+//! calling thread alone finds the cuts, before each round. A cut takes no more comparisons than the length of
+//! a run has bits.
 
 use super::{MIN_PARALLEL, elements::Elements, for_each_owned, presorted};
 use std::cmp::Ordering::{self, Less};
@@ -61,8 +62,8 @@ fn pairs(ends: &[usize]) -> Vec<(usize, usize)> {
     ends.chunks(2).map(lengths).collect()
 }
 
-/// The length of the runs of a slice. There are 4, 16 or 64 runs, so after an even number of rounds the elements are back in
-/// the slice, unless some runs were in order already.
+/// The length of the runs of a slice. There are 4, 16 or 64 runs, so after an even number of rounds the
+/// elements are back in the slice, unless some runs were in order already.
 fn run_length(len: usize) -> usize {
     let mut runs = 4;
     while runs < MAX_RUNS && len / (4 * runs) >= MIN_RUN {
@@ -71,8 +72,8 @@ fn run_length(len: usize) -> usize {
     len.div_ceil(runs)
 }
 
-/// The number of elements of each piece that come from the left run of its pair, for all pieces of all pairs. If `less` is not
-/// an order, these numbers have no meaning, but the pieces still have the right lengths.
+/// The number of elements of each piece that come from the left run of its pair, for all pieces of all pairs.
+/// If `less` is not an order, these numbers have no meaning, but the pieces still have the right lengths.
 fn cuts<T>(
     mut elements: &[T],
     pairs: &[(usize, usize)],
@@ -97,8 +98,8 @@ fn cuts<T>(
     cuts
 }
 
-/// The number of elements that come from the left run, among the first `count` elements of the merged runs: between `least` and
-/// `most`.
+/// The number of elements that come from the left run, among the first `count` elements of the merged runs:
+/// between `least` and `most`.
 fn cut<T>(
     left: &[T],
     right: &[T],

@@ -1,8 +1,9 @@
 //! Sorting slices on all threads of a pool.
 //!
-//! Programs use [`ParallelSort`]. The stable sorts are a [`merge_sort`], whose [`elements`] move between the slice and a
-//! buffer; the unstable sorts are a [`quicksort`], in place. Both first test whether the slice is [`presorted`]. Where they cut
-//! a slice follows from its length and its elements, never from the number of threads.
+//! Programs use [`ParallelSort`]. The stable sorts are a [`merge_sort`], whose [`elements`] move between the
+//! slice and a buffer; the unstable sorts are a [`quicksort`], in place. Both first test whether the slice is
+//! [`presorted`]. Where they cut a slice follows from its length and its elements, never from the number of
+//! threads.
 
 mod elements;
 mod merge_sort;
@@ -18,16 +19,16 @@ const MIN_PARALLEL: usize = 8 * 1024;
 
 /// Parallel sorting of slices, on the calling thread's pool.
 ///
-/// The result does not depend on the number of threads. The stable sorts give the same result as those of the standard library,
-/// and use a buffer as large as the slice. The unstable sorts work in place. They may order equal elements differently from the
-/// standard library, but always in the same way. They are faster than the stable sorts, except on many threads, which the
-/// stable sorts keep busy from the beginning.
+/// The result does not depend on the number of threads. The stable sorts give the same result as those of the
+/// standard library, and use a buffer as large as the slice. The unstable sorts work in place. They may order
+/// equal elements differently from the standard library, but always in the same way. They are faster than the
+/// stable sorts, except on many threads, which the stable sorts keep busy from the beginning.
 ///
 /// A slice of fewer than some thousand elements is sorted by the calling thread alone.
 ///
 /// # Panics
-/// If a closure panics, the sort panics in the same way when every thread has left. A sort may also panic if the closure is
-/// not a total order. In both cases the slice holds all its elements, in an unspecified order.
+/// If a closure panics, the sort panics in the same way when every thread has left. A sort may also panic if
+/// the closure is not a total order. In both cases the slice holds all its elements, in an unspecified order.
 ///
 /// ```
 /// use anabranch_par::ParallelSort;
@@ -64,7 +65,8 @@ pub trait ParallelSort<T: Send>: sealed::Sealed {
     /// ```
     fn par_sort_by(&mut self, cmp: impl Fn(&T, &T) -> Ordering + Sync);
 
-    /// Sorts the slice by a key, which is computed at every comparison; elements with equal keys keep their order.
+    /// Sorts the slice by a key, which is computed at every comparison; elements with equal keys keep their
+    /// order.
     ///
     /// ```
     /// # use anabranch_par::ParallelSort;
@@ -101,7 +103,8 @@ pub trait ParallelSort<T: Send>: sealed::Sealed {
     /// ```
     fn par_sort_unstable_by(&mut self, cmp: impl Fn(&T, &T) -> Ordering + Sync);
 
-    /// Sorts the slice by a key, which is computed at every comparison; elements with equal keys may change places.
+    /// Sorts the slice by a key, which is computed at every comparison; elements with equal keys may change
+    /// places.
     ///
     /// ```
     /// # use anabranch_par::ParallelSort;
@@ -129,7 +132,8 @@ mod sealed {
     impl<T> Sealed for [T] {}
 }
 
-/// Calls `f` with every item, on the calling thread's pool. After a panic the calling thread drops the items that are left.
+/// Calls `f` with every item, on the calling thread's pool. After a panic the calling thread drops the items
+/// that are left.
 fn for_each_owned<S: Send>(items: impl Iterator<Item = S>, f: impl Fn(S) + Sync) {
     let items: Vec<Mutex<Option<S>>> = items.map(|item| Mutex::new(Some(item))).collect();
     for_each(items.len(), |i| {
@@ -141,8 +145,8 @@ fn for_each_owned<S: Send>(items: impl Iterator<Item = S>, f: impl Fn(S) + Sync)
     });
 }
 
-/// Calls `f` for each of `0..n`, on the calling thread's pool. A panic is resumed with its own payload: the index in a loop's
-/// message would mean nothing to the program.
+/// Calls `f` for each of `0..n`, on the calling thread's pool. A panic is resumed with its own payload: the
+/// index in a loop's message would mean nothing to the program.
 fn for_each(n: usize, f: impl Fn(usize) + Sync) {
     let call = |i| {
         f(i);

@@ -1,9 +1,9 @@
 //! Quicksort in rounds.
 //!
-//! Each round splits all long parts of the slice by a pivot, in parallel: smaller elements come before the pivot, and the
-//! rest after it. When all parts are short, the standard library sorts them. One thread splits one part, because pivots
-//! need not be `Sync`. So the first rounds keep few threads busy, but they do the work of the first levels of any quicksort,
-//! and they need no buffer.
+//! Each round splits all long parts of the slice by a pivot, in parallel: smaller elements come before the
+//! pivot, and the rest after it. When all parts are short, the standard library sorts them. One thread splits
+//! one part, because pivots need not be `Sync`. So the first rounds keep few threads busy, but they do the
+//! work of the first levels of any quicksort, and they need no buffer.
 //!
 //! Elements only ever change places, so the slice keeps them all whatever the comparison does.
 
@@ -18,7 +18,8 @@ use std::cmp::{
 const PARTS: usize = 64;
 /// The shortest length of a part that is split.
 const MIN_SPLIT: usize = 4 * 1024;
-/// Twice the number of rounds that good pivots need. After bad pivots the standard library sorts the parts that are still long.
+/// Twice the number of rounds that good pivots need. After bad pivots the standard library sorts the parts
+/// that are still long.
 const ROUNDS: u32 = 2 * PARTS.ilog2();
 /// The number of elements whose median is the pivot.
 const SAMPLE: usize = 127;
@@ -55,14 +56,14 @@ pub(super) fn sort<T: Send>(slice: &mut [T], cmp: &(impl Fn(&T, &T) -> Ordering 
     for_each_owned(short.into_iter(), |part| part.sort_unstable_by(cmp));
 }
 
-/// Puts long parts first, so that no thread begins one when the other threads end. The order in which threads have made the
-/// parts must not remain, because it would decide which panic is reported.
+/// Puts long parts first, so that no thread begins one when the other threads end. The order in which threads
+/// have made the parts must not remain, because it would decide which panic is reported.
 fn put_in_order<T>(parts: &mut [&mut [T]]) {
     parts.sort_unstable_by_key(|part| (Reverse(part.len()), part.as_ptr()));
 }
 
-/// Splits by a pivot, into the elements before it and the elements after it. If many elements equal the pivot, they are in their
-/// final place, too.
+/// Splits by a pivot, into the elements before it and the elements after it. If many elements equal the
+/// pivot, they are in their final place, too.
 fn split<'s, T>(part: &'s mut [T], cmp: &impl Fn(&T, &T) -> Ordering) -> [&'s mut [T]; 2] {
     let many_equal = choose_pivot(part, cmp);
     let (pivot, rest) = part.split_first_mut().expect("the part is long");
@@ -77,8 +78,8 @@ fn split<'s, T>(part: &'s mut [T], cmp: &impl Fn(&T, &T) -> Ordering) -> [&'s mu
     [before, after]
 }
 
-/// Moves the median of a sample to the front. Returns whether many elements of the sample equal it: at least an eighth; always if
-/// a quarter do.
+/// Moves the median of a sample to the front. Returns whether many elements of the sample equal it: at least
+/// an eighth; always if a quarter do.
 fn choose_pivot<T>(part: &mut [T], cmp: &impl Fn(&T, &T) -> Ordering) -> bool {
     let step = part.len() / SAMPLE;
     for i in 0..SAMPLE {
@@ -93,8 +94,8 @@ fn choose_pivot<T>(part: &mut [T], cmp: &impl Fn(&T, &T) -> Ordering) -> bool {
     many
 }
 
-/// Moves the elements for which `left` is true in front of the rest, and returns their number. No branch depends on `left`,
-/// because it would be mispredicted half of the time.
+/// Moves the elements for which `left` is true in front of the rest, and returns their number. No branch
+/// depends on `left`, because it would be mispredicted half of the time.
 fn partition<T>(part: &mut [T], left: impl Fn(&T) -> bool) -> usize {
     let mut count = 0;
     for i in 0..part.len() {

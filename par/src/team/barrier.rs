@@ -1,5 +1,5 @@
-//! A barrier for a fixed number of threads that breaks when one of them leaves: the threads that wait then get an error instead
-//! of waiting forever.
+//! A barrier for a fixed number of threads that breaks when one of them leaves: the threads that wait then
+//! get an error instead of waiting forever.
 
 use crate::{
     patience::Patience,
@@ -45,8 +45,8 @@ impl Barrier {
     /// # Errors
     /// If a member has left and will not come.
     pub(crate) fn wait(&self) -> Result<(), Broken> {
-        // A member has left, so this round will never be complete. `arrived` must stay as it is, because a member that catches the
-        // unwinding may come again.
+        // A member has left, so this round will never be complete. `arrived` must stay as it is, because a
+        // member that catches the unwinding may come again.
         if self.left.load(Acquire) > 0 {
             return Err(Broken);
         }
@@ -83,7 +83,8 @@ impl Barrier {
         } else if self.left.load(Acquire) == 0 {
             None
         } else {
-            // The member may have left after this very round. Acquire, above: then this thread sees that all have met.
+            // The member may have left after this very round. Acquire, above: then this thread sees that all
+            // have met.
             Some(if met() { Ok(()) } else { Err(Broken) })
         }
     }

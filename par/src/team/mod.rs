@@ -1,12 +1,15 @@
 //! Teams: threads that run the same closure side by side and can wait for each other.
 //!
-//! In a loop no participant may wait for another one, because that one may never come: a loop runs with as many threads as are
-//! free. A team runs only when *all* of its members are there. So its barrier cannot deadlock:
+//! In a loop no participant may wait for another one, because that one may never come: a loop runs with as
+//! many threads as are free. A team runs only when *all* of its members are there. So its barrier cannot
+//! deadlock:
 //!
-//! - A team that is larger than the pool is an error. So is a team that is asked for inside a loop or job, because the threads of
-//!   the pool might be waiting for just that thread.
-//! - A team begins when its workers are reserved for it ([`reservations`]). So two teams never have half of the same workers each.
-//! - A member that leaves breaks the [`barrier`] for the members that wait there: they unwind, and the team panics with the reason.
+//! - A team that is larger than the pool is an error. So is a team that is asked for inside a loop or job,
+//!   because the threads of the pool might be waiting for just that thread.
+//! - A team begins when its workers are reserved for it ([`reservations`]). So two teams never have half of
+//!   the same workers each.
+//! - A member that leaves breaks the [`barrier`] for the members that wait there: they unwind, and the team
+//!   panics with the reason.
 
 pub(crate) mod barrier;
 pub(crate) mod reservations;
@@ -79,7 +82,8 @@ impl Member<'_> {
         if self.index < split.chunks() { split.chunk(self.index) } else { len..len }
     }
 
-    /// Waits until all members are here. After it, each member sees everything that all members did before it.
+    /// Waits until all members are here. After it, each member sees everything that all members did before
+    /// it.
     ///
     /// If a member has left the team, by its end or by a panic, this call unwinds instead of returning, and
     /// [`team`](ThreadPool::team) panics with the reason.
@@ -95,8 +99,8 @@ impl Member<'_> {
 }
 
 impl ThreadPool {
-    /// Calls `body` on `count` threads at the same time, the calling one included, and returns their results, in the order of
-    /// their indices.
+    /// Calls `body` on `count` threads at the same time, the calling one included, and returns their results,
+    /// in the order of their indices.
     ///
     /// ```
     /// use anabranch_par::ThreadPool;
@@ -117,8 +121,8 @@ impl ThreadPool {
     /// If the threads could never be there at the same time: see [`TeamError`].
     ///
     /// # Panics
-    /// With the panic of the first member that panics, by index, once all have left; or if members waited at a barrier for
-    /// one that had left.
+    /// With the panic of the first member that panics, by index, once all have left; or if members waited at
+    /// a barrier for one that had left.
     pub fn team<R: Send>(
         &self,
         count: usize,
@@ -170,7 +174,8 @@ impl<F: Fn(&Member<'_>) -> R + Sync, R: Send> RegionBody for Team<'_, F, R> {
         let member = Member { index, barrier: &self.barrier, pool: self.pool };
         let result = catch_unwind(AssertUnwindSafe(|| (self.body)(&member)));
         if self.pool.check_fork().is_err() {
-            // The other members are in the parent, and may have held these locks at the fork. The end of the region reports it.
+            // The other members are in the parent, and may have held these locks at the fork. The end of the
+            // region reports it.
             return;
         }
         self.barrier.leave();

@@ -2,7 +2,8 @@
 
 use parking_lot::{Condvar, Mutex};
 
-/// Counts the workers of a pool that belong to teams, so that all members of all teams can be there at the same time.
+/// Counts the workers of a pool that belong to teams, so that all members of all teams can be there at the
+/// same time.
 #[derive(Debug, Default)]
 pub(crate) struct Reservations {
     state: Mutex<Reserved>,

@@ -53,7 +53,8 @@ enum Workers {
 }
 
 impl ThreadPool {
-    /// A pool whose regions have `threads` participants if they are opened from outside: `threads - 1` workers.
+    /// A pool whose regions have `threads` participants if they are opened from outside: `threads - 1`
+    /// workers.
     ///
     /// # Errors
     /// See [`PoolError`].
@@ -61,7 +62,8 @@ impl ThreadPool {
         Self::builder().threads(threads).build()
     }
 
-    /// Settings of a new pool. By default it has one thread for each processor that this process may use, the caller included.
+    /// Settings of a new pool. By default it has one thread for each processor that this process may use, the
+    /// caller included.
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -72,15 +74,15 @@ impl Builder {
         Self { workers: None, name: "anabranch-".into(), pin: None, policy: None, spin: SPIN }
     }
 
-    /// The number of threads that work in a region which is opened from outside: the caller and `threads - 1` workers. By
-    /// default, the number of processors that this process may use.
+    /// The number of threads that work in a region which is opened from outside: the caller and `threads - 1`
+    /// workers. By default, the number of processors that this process may use.
     pub fn threads(mut self, threads: usize) -> Self {
         self.workers = Some(Workers::ForThreads(threads));
         self
     }
 
-    /// The number of worker threads. A thread that opens a region from outside the pool takes part beside them; without workers
-    /// it works alone.
+    /// The number of worker threads. A thread that opens a region from outside the pool takes part beside
+    /// them; without workers it works alone.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(Workers::Exactly(workers));
         self
@@ -92,8 +94,9 @@ impl Builder {
         self
     }
 
-    /// Binds each worker to a processor of its own, in turn if there are more workers than processors. Off by default. A system
-    /// that cannot bind threads is an error ([`PoolError::Pin`]); a worker whose binding is refused runs unbound.
+    /// Binds each worker to a processor of its own, in turn if there are more workers than processors. Off by
+    /// default. A system that cannot bind threads is an error ([`PoolError::Pin`]); a worker whose binding is
+    /// refused runs unbound.
     pub fn pin(mut self, pin: bool) -> Self {
         self.pin = Some(pin);
         self
@@ -105,8 +108,8 @@ impl Builder {
         self
     }
 
-    /// How long a worker looks for work before it sleeps (50 µs by default) under [`WaitPolicy::Adaptive`]. If the process may use
-    /// one processor only, no thread spins, however long this is.
+    /// How long a worker looks for work before it sleeps (50 µs by default) under [`WaitPolicy::Adaptive`].
+    /// If the process may use one processor only, no thread spins, however long this is.
     pub fn spin(mut self, spin: Duration) -> Self {
         self.spin = spin;
         self

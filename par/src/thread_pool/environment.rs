@@ -5,8 +5,8 @@ use super::{
     policy::WaitPolicy,
 };
 
-/// The number of threads if the program does not set one: the value of the environment variable `ANABRANCH_NUM_THREADS`, or
-/// else the number of processors that this process may use.
+/// The number of threads if the program does not set one: the value of the environment variable
+/// `ANABRANCH_NUM_THREADS`, or else the number of processors that this process may use.
 ///
 /// # Errors
 /// [`PoolError::Environment`].
@@ -49,7 +49,8 @@ pub(super) const WAIT_POLICY: Variable<WaitPolicy> = Variable {
     },
 };
 
-/// The setting of the program, or else of the environment variable. The variable is not read if the program has set it.
+/// The setting of the program, or else of the environment variable. The variable is not read if the program
+/// has set it.
 pub(super) fn or_environment<T>(set: Option<T>, variable: &Variable<T>) -> Result<Option<T>, PoolError> {
     let value = match (set, std::env::var_os(variable.name)) {
         (None, Some(value)) if !value.is_empty() => value,

@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 static GLOBAL: OnceLock<ThreadPool> = OnceLock::new();
 
 impl ThreadPool {
-    /// The pool for loops that name none. It is started at its first use, with the settings of [`ThreadPool::builder`].
+    /// The pool for loops that name none. It is started at its first use, with the settings of
+    /// [`ThreadPool::builder`].
     ///
     /// # Panics
     /// If it cannot be started.
@@ -19,7 +20,8 @@ impl ThreadPool {
     }
 }
 
-/// Calls `f` with the calling thread's pool: the one it works for, or else the [global](ThreadPool::global) one.
+/// Calls `f` with the calling thread's pool: the one it works for, or else the [global](ThreadPool::global)
+/// one.
 #[inline]
 pub(crate) fn with_pool<R>(f: impl FnOnce(&PoolState) -> R) -> R {
     current::with_installed(|pool| match pool {

@@ -1,8 +1,9 @@
 //! How often an idle worker looks into the queue of jobs.
 //!
-//! If jobs come one by one, faster than the worker runs them, each look takes the cache lines of the queue from the thread that brings
-//! the next one. So each time that the worker finds a job at its first look, it waits twice as long the next time, and
-//! runs in one go the jobs that have come meanwhile. It looks for other work in between.
+//! If jobs come one by one, faster than the worker runs them, each look takes the cache lines of the queue
+//! from the thread that brings the next one. So each time that the worker finds a job at its first look, it
+//! waits twice as long the next time, and runs in one go the jobs that have come meanwhile. It looks for
+//! other work in between.
 
 use std::{
     cell::Cell,

@@ -1,5 +1,5 @@
-//! The pool: worker threads that live as long as it, look for open regions, halves of joins and jobs, and sleep when there is
-//! nothing to do.
+//! The pool: worker threads that live as long as it, look for open regions, halves of joins and jobs, and
+//! sleep when there is nothing to do.
 //!
 //! ```text
 //! builder.rs      settings, and the start of the threads
@@ -44,15 +44,16 @@ use std::{
 
 /// Persistent threads for parallel regions, joins and jobs.
 ///
-/// `ThreadPool::new(n)` is for programs that open regions from outside: the caller takes part, so `n` threads work in a
-/// region with `n - 1` workers. Idle workers spin for a moment, then sleep. A pool with nothing to do uses no processor.
+/// `ThreadPool::new(n)` is for programs that open regions from outside: the caller takes part, so `n` threads
+/// work in a region with `n - 1` workers. Idle workers spin for a moment, then sleep. A pool with nothing to
+/// do uses no processor.
 ///
-/// Dropping the pool runs the jobs that are still queued, then ends the workers and waits for them. (Two pools whose
-/// workers drop each other would wait forever.)
+/// Dropping the pool runs the jobs that are still queued, then ends the workers and waits for them. (Two
+/// pools whose workers drop each other would wait forever.)
 ///
-/// After a `fork` the workers are in the parent process only. In the child, every use of a pool that was built before is an
-/// error that says so ([`check_fork`](Self::check_fork)), whatever its number of workers, and dropping it waits for no thread.
-/// Pools that are built in the child work.
+/// After a `fork` the workers are in the parent process only. In the child, every use of a pool that was
+/// built before is an error that says so ([`check_fork`](Self::check_fork)), whatever its number of workers,
+/// and dropping it waits for no thread. Pools that are built in the child work.
 #[derive(Debug)]
 pub struct ThreadPool {
     state: Arc<PoolState>,
@@ -97,9 +98,9 @@ impl ThreadPool {
         self.state.check_fork()
     }
 
-    /// Runs the jobs that are still queued, ends the workers and waits for them. From then on regions are run by their openers
-    /// alone, and jobs that are submitted stay in the queue. In a process that was forked after the pool was built, it does
-    /// nothing.
+    /// Runs the jobs that are still queued, ends the workers and waits for them. From then on regions are run
+    /// by their openers alone, and jobs that are submitted stay in the queue. In a process that was forked
+    /// after the pool was built, it does nothing.
     pub fn stop(&self) {
         if self.check_fork().is_err() {
             return;
@@ -133,8 +134,8 @@ impl RefUnwindSafe for ThreadPool {}
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         if self.check_fork().is_err() {
-            // The fork may have stopped other threads in the middle of changing the state, and the handles of threads that
-            // do not exist here may be the handles of new ones.
+            // The fork may have stopped other threads in the middle of changing the state, and the handles of
+            // threads that do not exist here may be the handles of new ones.
             std::mem::forget(std::mem::take(self.workers.get_mut()));
             std::mem::forget(Arc::clone(&self.state));
             return;

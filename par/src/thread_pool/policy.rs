@@ -3,25 +3,28 @@
 use crate::patience::Patience;
 use std::time::Duration;
 
-/// How threads wait: idle workers, and threads that wait for others at the end of a loop, join, job or scope or at a barrier.
+/// How threads wait: idle workers, and threads that wait for others at the end of a loop, join, job or scope
+/// or at a barrier.
 ///
-/// If the process may use one processor only when the pool is built, no thread spins: it would keep the processor from the thread
-/// that it waits for. It yields instead.
+/// If the process may use one processor only when the pool is built, no thread spins: it would keep the
+/// processor from the thread that it waits for. It yields instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitPolicy {
-    /// Threads never sleep. Work begins soonest, and every thread keeps its processor busy for as long as the pool lives. For a
-    /// machine that runs nothing else.
+    /// Threads never sleep. Work begins soonest, and every thread keeps its processor busy for as long as the
+    /// pool lives. For a machine that runs nothing else.
     Spin,
-    /// Threads spin for a moment, yield, and then sleep. [`Builder::spin`](super::Builder::spin) says how long workers spin.
+    /// Threads spin for a moment, yield, and then sleep. [`Builder::spin`](super::Builder::spin) says how
+    /// long workers spin.
     #[default]
     Adaptive,
-    /// Threads sleep almost at once, and never spin. For a machine that is shared, or if power counts more than time.
+    /// Threads sleep almost at once, and never spin. For a machine that is shared, or if power counts more
+    /// than time.
     Passive,
 }
 
 impl WaitPolicy {
-    /// The patience of a worker that finds no work, on a machine with many processors. `adaptive` is how long it spins under
-    /// [`Adaptive`](Self::Adaptive).
+    /// The patience of a worker that finds no work, on a machine with many processors. `adaptive` is how long
+    /// it spins under [`Adaptive`](Self::Adaptive).
     pub(super) fn idle(self, adaptive: Duration) -> Patience {
         match self {
             Self::Spin => Patience::looking_for_work(Duration::MAX),

@@ -1,20 +1,24 @@
-//! The loop of a worker, apart from the kinds of work: it searches, works, and sleeps when it finds nothing for a while.
+//! The loop of a worker, apart from the kinds of work: it searches, works, and sleeps when it finds nothing
+//! for a while.
 //!
-//! [`worker`](super::worker) gives it the work of a pool. Loom checks the loop with small work of its own, in `models.rs` and
-//! `join/models.rs`.
+//! [`worker`](super::worker) gives it the work of a pool. Loom checks the loop with small work of its own, in
+//! `models.rs` and `join/models.rs`.
 
 use super::sleep::Sleep;
 use crate::patience::Patience;
 
 /// What one worker looks for.
 pub(crate) trait Work {
-    /// How many kinds of work there are. Every kind has its turn, so none can keep the others waiting forever.
+    /// How many kinds of work there are. Every kind has its turn, so none can keep the others waiting
+    /// forever.
     const KINDS: usize;
 
-    /// Looks for work of this kind. If there is some, ends the worker's search, does the work and returns `true`.
+    /// Looks for work of this kind. If there is some, ends the worker's search, does the work and returns
+    /// `true`.
     fn help(&self, kind: usize) -> bool;
 
-    /// Is called after work, before the next search. Returns whether the worker goes on. If not, the loop ends at once.
+    /// Is called after work, before the next search. Returns whether the worker goes on. If not, the loop
+    /// ends at once.
     fn goes_on(&self) -> bool {
         true
     }

@@ -1,8 +1,8 @@
 //! How idle workers fall asleep and are woken: no wake-up is lost, and no worker is woken without need.
 //!
-//! A worker that runs out of work *searches* (spins) for a while and then *sleeps* (parks). A thread that publishes work wakes
-//! one sleeper, and only if no worker searches. One word counts searchers, sleepers and threads that wait for a half of a join,
-//! so one load says whether any thread is idle.
+//! A worker that runs out of work *searches* (spins) for a while and then *sleeps* (parks). A thread that
+//! publishes work wakes one sleeper, and only if no worker searches. One word counts searchers, sleepers and
+//! threads that wait for a half of a join, so one load says whether any thread is idle.
 //!
 //! | state of a worker | counted in | left by | to |
 //! |---|---|---|---|
@@ -11,8 +11,8 @@
 //! | searching | SEARCHER | `sleep`, by the worker | asleep |
 //! | asleep | SLEEPER | the swap of `asleep` to false, by the thread that wakes it, or by the worker if it sees work | searching |
 //!
-//! A publisher and a worker that falls asleep meet like this. The fences are sequentially consistent, so at least one side sees
-//! what the other has written:
+//! A publisher and a worker that falls asleep meet like this. The fences are sequentially consistent, so at
+//! least one side sees what the other has written:
 //!
 //! ```text
 //! publisher                      worker
@@ -22,9 +22,9 @@
 //! 4. sleepers > 0?   wake one    4. park until asleep is false
 //! ```
 //!
-//! If the publisher sees a searcher, it relies on that searcher to find the work. So a searcher that takes one piece of work
-//! looks whether more is left, and wakes the next sleeper if so (`end_search`). A single wake-up by the publisher is therefore
-//! enough, and the publisher never pays for more than one.
+//! If the publisher sees a searcher, it relies on that searcher to find the work. So a searcher that takes
+//! one piece of work looks whether more is left, and wakes the next sleeper if so (`end_search`). A single
+//! wake-up by the publisher is therefore enough, and the publisher never pays for more than one.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -32,11 +32,12 @@
 //! | `Sleeper::asleep` | set by its worker; cleared by whichever thread swaps it to false first, and only that thread corrects `idle` | all threads |
 //! | `Sleeper::thread` | its worker, once, before it first sleeps | threads that have swapped `asleep` to false |
 //!
-//! Loom checks that no wake-up is lost (`no_wake_up_is_lost`, `work_that_a_searcher_leaves_is_found_later` in `models.rs`;
-//! `an_offer_wakes_a_sleeper` in `join/models.rs`). The pattern is that of an
-//! [eventcount](https://www.1024cores.net/home/lock-free-algorithms/eventcounts): prepare to wait, look again, commit. rayon's
-//! [`sleep/README.md`](https://github.com/rayon-rs/rayon/blob/main/rayon-core/src/sleep/README.md) tells a similar protocol with
-//! a counter of events.
+//! Loom checks that no wake-up is lost (`no_wake_up_is_lost`, `work_that_a_searcher_leaves_is_found_later` in
+//! `models.rs`; `an_offer_wakes_a_sleeper` in `join/models.rs`). The pattern is that of an
+//! [eventcount](https://www.1024cores.net/home/lock-free-algorithms/eventcounts): prepare to wait, look
+//! again, commit. rayon's
+//! [`sleep/README.md`](https://github.com/rayon-rs/rayon/blob/main/rayon-core/src/sleep/README.md) tells a
+//! similar protocol with a counter of events.
 
 use crate::sync::{
     Thread,
@@ -82,25 +83,28 @@ impl Sleep {
         self.idle.fetch_add(SEARCHER, Relaxed);
     }
 
-    /// The calling worker has found work. If there is `more()`, another worker is woken for it, because its publisher may have
-    /// relied on this worker's search.
+    /// The calling worker has found work. If there is `more()`, another worker is woken for it, because its
+    /// publisher may have relied on this worker's search.
     pub(crate) fn end_search(&self, more: impl Fn() -> bool) {
         self.idle.fetch_sub(SEARCHER, Relaxed);
-        // Pairs with the fence in `wake_one`: either the publisher sees that we search no longer, or we see its work.
+        // Pairs with the fence in `wake_one`: either the publisher sees that we search no longer, or we see
+        // its work.
         fence(SeqCst);
         if more() {
             self.wake_one();
         }
     }
 
-    /// The searching worker sleeps until it is woken, unless there is `work()`. It is searching again afterwards.
+    /// The searching worker sleeps until it is woken, unless there is `work()`. It is searching again
+    /// afterwards.
     pub(crate) fn sleep(&self, worker: usize, work: impl Fn() -> bool) {
         let sleeper = &self.sleepers[worker];
-        // Release: a thread that wakes us sees our handle. A swap and not a store, because only a read-modify-write is ordered
-        // with the swaps of the threads that wake us.
+        // Release: a thread that wakes us sees our handle. A swap and not a store, because only a
+        // read-modify-write is ordered with the swaps of the threads that wake us.
         sleeper.asleep.swap(true, Release);
         self.idle.fetch_sub(SEARCHER - SLEEPER, Relaxed);
-        // Pairs with the fence in `wake_one`: either we see the work below, or the publisher sees that we sleep.
+        // Pairs with the fence in `wake_one`: either we see the work below, or the publisher sees that we
+        // sleep.
         fence(SeqCst);
         if work() {
             // If another thread has woken us already, it has corrected the counter.

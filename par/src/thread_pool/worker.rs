@@ -1,7 +1,7 @@
 //! The work of a worker. This file knows every kind of work, and only the builder knows it.
 //!
-//! A worker looks in turn for an open region, a half of a join, a job that it alone may run, and a job from the queue. The loop
-//! around that is in [`search`](super::search()).
+//! A worker looks in turn for an open region, a half of a join, a job that it alone may run, and a job from
+//! the queue. The loop around that is in [`search`](super::search()).
 
 use super::{
     looks::LooksForJobs,
@@ -52,7 +52,8 @@ impl Work for Worker<'_> {
     }
 
     fn goes_on(&self) -> bool {
-        // Before the next search: a deferred job may block, and a publisher wakes no other worker while one searches.
+        // Before the next search: a deferred job may block, and a publisher wakes no other worker while one
+        // searches.
         deferred::run_pending();
         // If the work was to fork, and this is the child, everything that is left belongs to the parent.
         self.pool.check_fork().is_ok()
@@ -67,7 +68,8 @@ impl Work for Worker<'_> {
     }
 
     fn is_over(&self) -> bool {
-        // `close` looks at the queue after `is_stopping`, so jobs that were queued before the stop have been run.
+        // `close` looks at the queue after `is_stopping`, so jobs that were queued before the stop have been
+        // run.
         self.pool.is_stopping() && self.pool.jobs.close(self.index)
     }
 }
@@ -80,7 +82,8 @@ fn run_queued_jobs(pool: &PoolState, index: usize) -> bool {
     pool.sleep.end_search(|| pool.has_work());
     run::run(pool, job);
     loop {
-        // With no job in hand: a deferred job may wait for the next one, which another worker can run meanwhile.
+        // With no job in hand: a deferred job may wait for the next one, which another worker can run
+        // meanwhile.
         deferred::run_pending();
         if pool.regions.any_shown()
             || pool.offers.any()

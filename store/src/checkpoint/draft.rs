@@ -1,5 +1,5 @@
-//! A checkpoint that is being written: laid out beside its final name, filled by one process or by several, and renamed when
-//! all of it is safe.
+//! A checkpoint that is being written: laid out beside its final name, filled by one process or by several,
+//! and renamed when all of it is safe.
 
 use super::{CHECKSUM, MARK, VERSION, checksum::Checksum};
 use crate::{
@@ -27,10 +27,12 @@ pub struct Outline<'a> {
     pub attributes: &'a [(&'a str, Attr)],
 }
 
-/// A checkpoint that is being written. It has its name when it is [complete](Self::complete); dropping it before that removes it.
+/// A checkpoint that is being written. It has its name when it is [complete](Self::complete); dropping it
+/// before that removes it.
 ///
-/// One process creates the draft and [announces](Self::announce) it. Each process writes its [part](DraftPart) of the arrays.
-/// When all parts are safe, the first process completes the draft, with the checksums of the parts.
+/// One process creates the draft and [announces](Self::announce) it. Each process writes its
+/// [part](DraftPart) of the arrays. When all parts are safe, the first process completes the draft, with the
+/// checksums of the parts.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -109,12 +111,12 @@ impl Draft {
         write(&*self.device, &self.path, self.arrays[array].place, first, data)
     }
 
-    /// Makes the file durable, and gives it its name. It replaces an older checkpoint. `checksums` are those of the arrays: all
-    /// their parts, [one after the other](Checksum::followed_by).
+    /// Makes the file durable, and gives it its name. It replaces an older checkpoint. `checksums` are those
+    /// of the arrays: all their parts, [one after the other](Checksum::followed_by).
     ///
     /// # Errors
-    /// When the checksums are not those of all elements, or the file cannot be written or renamed. The old checkpoint is
-    /// untouched then.
+    /// When the checksums are not those of all elements, or the file cannot be written or renamed. The old
+    /// checkpoint is untouched then.
     pub fn complete(self, checksums: &[Checksum]) -> Result<()> {
         self.complete_on(&System, checksums)
     }

@@ -21,8 +21,8 @@
 //! # Ok::<(), anabranch_store::StoreError>(())
 //! ```
 //!
-//! A program of several processes writes one file too, in parts ([`Draft`]), and each process reads the rows that it needs
-//! ([`SavedCheckpoint`]).
+//! A program of several processes writes one file too, in parts ([`Draft`]), and each process reads the rows
+//! that it needs ([`SavedCheckpoint`]).
 
 mod checksum;
 mod draft;

@@ -115,8 +115,8 @@ impl SavedCheckpoint {
     /// Reads indices of the first dimension of an array: rows, of a matrix.
     ///
     /// # Errors
-    /// When the checkpoint has no array of this name, the array has no such rows, `data` has another length than these
-    /// rows, or the file cannot be read.
+    /// When the checkpoint has no array of this name, the array has no such rows, `data` has another length
+    /// than these rows, or the file cannot be read.
     pub fn read_rows(&self, name: &str, rows: Range<usize>, data: &mut [f32]) -> Result<()> {
         let dataset = self.dataset(name)?;
         let shape = dataset.shape();

@@ -15,8 +15,9 @@ pub(crate) struct Contiguous {
     pub(crate) reserved: u64,
 }
 
-/// Space is reserved, and written frames are synchronised, in steps of this many bytes: so a file with room for many frames occupies little more
-/// than those that were written, and the last synchronisation has little to do.
+/// Space is reserved, and written frames are synchronised, in steps of this many bytes: so a file with room
+/// for many frames occupies little more than those that were written, and the last synchronisation has little
+/// to do.
 pub(crate) const STEP: u64 = if cfg!(test) { 16 << 10 } else { 64 << 20 };
 
 impl Contiguous {

@@ -11,10 +11,12 @@ pub(crate) trait Device: Send {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
     /// Returns when all data written so far has reached the physical device.
     fn sync(&self) -> io::Result<()>;
-    /// Reserves the space of a part of the file that is written soon, where the file system can. Without this, it looks for the place of each page
-    /// when it writes the page to the physical device, which takes several times as long.
+    /// Reserves the space of a part of the file that is written soon, where the file system can. Without
+    /// this, it looks for the place of each page when it writes the page to the physical device, which takes
+    /// several times as long.
     fn reserve(&self, _offset: u64, _len: u64) {}
-    /// Begins to write a part of the file to the physical device, where the system can, so that a later [`sync`](Self::sync) finds less to do.
+    /// Begins to write a part of the file to the physical device, where the system can, so that a later
+    /// [`sync`](Self::sync) finds less to do.
     fn begin_sync(&self, _offset: u64, _len: u64) {}
     /// Sets the length of the file.
     fn set_len(&self, len: u64) -> io::Result<()>;

@@ -1,5 +1,5 @@
-//! The part of a file that its writer never changes. By it the writer notices at the end whether another program has
-//! written over the file, which is then still the same file for the operating system.
+//! The part of a file that its writer never changes. By it the writer notices at the end whether another
+//! program has written over the file, which is then still the same file for the operating system.
 
 use crate::file::{
     chunks::END_AT,
@@ -13,8 +13,8 @@ const LIMIT: u64 = 64 << 10;
 /// The bytes of the superblock with the end of the file, which moves while a compressed file is written.
 const END: std::ops::Range<usize> = END_AT as usize..END_AT as usize + 8;
 
-/// The first bytes of a file, up to the first one that its writer may change: HDF5's structures and the attributes,
-/// without the end of the file.
+/// The first bytes of a file, up to the first one that its writer may change: HDF5's structures and the
+/// attributes, without the end of the file.
 pub(crate) struct Head(Vec<u8>);
 
 impl Head {

@@ -103,7 +103,8 @@ impl Layout {
         })
     }
 
-    /// The position of the first byte that a writer may change, apart from the end of the file in the superblock.
+    /// The position of the first byte that a writer may change, apart from the end of the file in the
+    /// superblock.
     pub(crate) fn first_changed(&self) -> u64 {
         let frames = match &self.frames_at {
             FramesAt::Contiguous(start) => *start,

@@ -86,8 +86,8 @@ impl Ledger {
         if self.sync == SyncLevel::Frame { self.device.sync() } else { Ok(()) }
     }
 
-    /// As [`barrier`](Self::barrier), and also with [`SyncLevel::End`] if the frame is already counted: an earlier
-    /// writer may have promised that it is safe.
+    /// As [`barrier`](Self::barrier), and also with [`SyncLevel::End`] if the frame is already counted: an
+    /// earlier writer may have promised that it is safe.
     pub(crate) fn barrier_before_replacing(&self, index: u64) -> io::Result<()> {
         if index < self.count { self.sync() } else { self.barrier() }
     }

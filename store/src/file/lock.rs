@@ -1,9 +1,10 @@
 //! The lock of a file that is being written: one writer at a time, in whichever process.
 //!
-//! The lock is the operating system's, which releases it when a process ends, also by `kill -9`. It is not on the
-//! data file: HDF5 locks that file while it reads, so readers and a writer would refuse each other. It is on a
-//! file of its own beside the data file, `.NAME.lock`, in which the writer writes its process and host. A writer that
-//! ends removes the lock file. One that is killed leaves it, without the lock, and the next writer takes it over.
+//! The lock is the operating system's, which releases it when a process ends, also by `kill -9`. It is not on
+//! the data file: HDF5 locks that file while it reads, so readers and a writer would refuse each other. It is
+//! on a file of its own beside the data file, `.NAME.lock`, in which the writer writes its process and host.
+//! A writer that ends removes the lock file. One that is killed leaves it, without the lock, and the next
+//! writer takes it over.
 //!
 //! A file system without locks (some cluster file systems) does not hold a writer back.
 
@@ -30,7 +31,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The right to write a file, until it is dropped. Every [`Writer`](crate::Writer) has it.
 ///
-/// A program that replaces a file by another one takes the lock itself, so that no writer works on the file meanwhile:
+/// A program that replaces a file by another one takes the lock itself, so that no writer works on the file
+/// meanwhile:
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -62,16 +64,16 @@ impl WriteLock {
     /// Locks the file at `path`, which must exist. Symbolic links to it lead to the same lock.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] when another writer, in this process or another, has the lock. [`StoreError::Io`] when the
-    /// file does not exist or cannot be locked.
+    /// [`StoreError::Busy`] when another writer, in this process or another, has the lock. [`StoreError::Io`]
+    /// when the file does not exist or cannot be locked.
     pub fn acquire(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let real = path.canonicalize().map_err(|e| StoreError::io("open", path, e))?;
         Self::acquire_to("lock", &real)
     }
 
-    /// Gives the file at `from` the name of the locked one, which it replaces. The lock stays, so that no writer opens
-    /// the old file. The new name is durable when this returns.
+    /// Gives the file at `from` the name of the locked one, which it replaces. The lock stays, so that no
+    /// writer opens the old file. The new name is durable when this returns.
     ///
     /// # Errors
     /// When the file cannot be renamed, or the folder cannot be synchronised.
@@ -81,8 +83,8 @@ impl WriteLock {
         sync_folder_of(&System, &self.locked)
     }
 
-    /// Locks the file at `path`, which need not exist. Its folder must exist. `action` is what the caller wants to
-    /// do with the file, for messages.
+    /// Locks the file at `path`, which need not exist. Its folder must exist. `action` is what the caller
+    /// wants to do with the file, for messages.
     ///
     /// # Errors
     /// [`StoreError::Busy`] when another writer, in this process or another, has the lock.
@@ -109,7 +111,8 @@ impl WriteLock {
                 Err(TryLockError::Error(error)) if has_no_locks(&error) => {}
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
-            // If the last writer has removed this file in the meantime, the next writer would lock another one.
+            // If the last writer has removed this file in the meantime, the next writer would lock another
+            // one.
             if file.is_at(&beside).map_err(failed)? {
                 // The name of the holder is for messages only: a full disk does not prevent the lock.
                 let _ = Holder::this_process().write(&file);
@@ -139,8 +142,8 @@ fn has_no_locks(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported
 }
 
-/// What the writer of the file at `path` has written into the lock file. `None` if there is no writer, or if it has written
-/// nothing.
+/// What the writer of the file at `path` has written into the lock file. `None` if there is no writer, or if
+/// it has written nothing.
 pub(crate) fn holder_of(path: &Path) -> Option<Holder> {
     Holder::read(&File::open(lock_file_of(path)?).ok()?)
 }

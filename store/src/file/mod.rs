@@ -2,12 +2,14 @@
 //!
 //! # A new file
 //!
-//! 1. The writer takes the [`lock`] of the path, and holds it until it ends. So does a writer that resumes a file.
+//! 1. The writer takes the [`lock`] of the path, and holds it until it ends. So does a writer that resumes a
+//!    file.
 //! 2. [`partial`] creates an empty file beside the final path, as `.NAME.PID-NUMBER.partial`.
 //! 3. HDF5 creates every object in it, with all of its space, and closes it ([`layout`]). For compressed
 //!    frames it also builds the whole chunk index ([`chunks`]).
 //! 4. The file is synchronised, if the [`SyncLevel`](crate::SyncLevel) asks for that, and renamed to its
-//!    final path. Then the folder is synchronised. The [`system`] does this, and fault tests put their own there.
+//!    final path. Then the folder is synchronised. The [`system`] does this, and fault tests put their own
+//!    there.
 //!
 //! From then on HDF5 takes no part. Every write goes to a known position through a [`device`].
 //!
@@ -17,12 +19,13 @@
 //! 2. Its step and time are written, if the file has stamps.
 //! 3. The count is advanced ([`ledger`]). Now the frame is *acknowledged*: readers see it.
 //!
-//! With [`SyncLevel::Frame`](crate::SyncLevel::Frame) the device is synchronised before and after step 3. With
-//! [`SyncLevel::End`](crate::SyncLevel::End) the system begins to write the frame to the device after step 1, and the device is synchronised every
-//! 64 MiB. Then it works while the program computes, and not after the last frame.
+//! With [`SyncLevel::Frame`](crate::SyncLevel::Frame) the device is synchronised before and after step 3.
+//! With [`SyncLevel::End`](crate::SyncLevel::End) the system begins to write the frame to the device after
+//! step 1, and the device is synchronised every 64 MiB. Then it works while the program computes, and not
+//! after the last frame.
 //!
-//! Before step 1, the space of the next 64 MiB is reserved, where the file system can. Otherwise it would look for a place for each page when the
-//! page goes to the device.
+//! Before step 1, the space of the next 64 MiB is reserved, where the file system can. Otherwise it would
+//! look for a place for each page when the page goes to the device.
 //!
 //! # A compressed frame ([`compressed`])
 //!
@@ -33,9 +36,9 @@
 //!
 //! With [`SyncLevel::Frame`](crate::SyncLevel::Frame) the device is also synchronised before step 3. With
 //! [`SyncLevel::End`](crate::SyncLevel::End) it is so for a frame that is already counted, because an earlier
-//! writer may have promised that frame. A program that stops between two steps leaves a file in which every entry
-//! points at a complete chunk, and in which every counted frame is complete. With `SyncLevel::Frame` so does a
-//! power failure.
+//! writer may have promised that frame. A program that stops between two steps leaves a file in which every
+//! entry points at a complete chunk, and in which every counted frame is complete. With `SyncLevel::Frame` so
+//! does a power failure.
 //!
 //! HDF5 refuses a file that is shorter than its superblock says. So the end of a compressed file moves in
 //! this order: to grow, the file is extended first and the superblock is changed second; to shrink, the
@@ -43,9 +46,9 @@
 //!
 //! # The end
 //!
-//! The last writes are synchronised, if the level asks for that. The file that was written must still be the one at
-//! the path, and must still begin and end as the writer left it ([`head`]). If another program has removed, moved,
-//! replaced or overwritten it, the writer reports that as an error.
+//! The last writes are synchronised, if the level asks for that. The file that was written must still be the
+//! one at the path, and must still begin and end as the writer left it ([`head`]). If another program has
+//! removed, moved, replaced or overwritten it, the writer reports that as an error.
 
 pub(crate) mod chunks;
 pub(crate) mod compressed;

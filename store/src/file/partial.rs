@@ -64,8 +64,8 @@ impl Partial {
         &self.temporary
     }
 
-    /// Gives the file, which is open as `device`, its final name. After a power failure a durable file is complete
-    /// if it has the name at all, and it has the name once this has returned.
+    /// Gives the file, which is open as `device`, its final name. After a power failure a durable file is
+    /// complete if it has the name at all, and it has the name once this has returned.
     pub(crate) fn place(
         mut self,
         system: &dyn FileSystem,
@@ -92,8 +92,8 @@ impl Drop for Partial {
     }
 }
 
-/// A file that does not exist is looked for again for this long: on a network file system it may take a moment until
-/// another machine sees a new file.
+/// A file that does not exist is looked for again for this long: on a network file system it may take a
+/// moment until another machine sees a new file.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The file at `path`, which another process has created, behind all symbolic links, open for reading.

@@ -1,5 +1,5 @@
-//! The operations of the file system that matter for a power failure, beside those of a [`Device`]. Fault tests
-//! put a file system of their own here.
+//! The operations of the file system that matter for a power failure, beside those of a [`Device`]. Fault
+//! tests put a file system of their own here.
 
 use crate::file::device::Device;
 use std::{fs::File, io, path::Path};
@@ -20,8 +20,9 @@ pub(crate) struct System;
 impl System {
     /// Opens an existing file to write parts of it, beside other machines.
     ///
-    /// A client of NFS keeps written data for a while. It may also write back the whole page around them, and so overwrite
-    /// what another machine has written meanwhile. It does neither to a file that is open with `O_DSYNC`.
+    /// A client of NFS keeps written data for a while. It may also write back the whole page around them, and
+    /// so overwrite what another machine has written meanwhile. It does neither to a file that is open with
+    /// `O_DSYNC`.
     pub(crate) fn open_part(&self, path: &Path) -> io::Result<Box<dyn Device>> {
         let mut options = File::options();
         options.write(true);
@@ -37,7 +38,8 @@ impl System {
 /// Whether the file is on a file system whose clients keep data to themselves.
 #[cfg(target_os = "linux")]
 fn is_on_network(path: &Path) -> io::Result<bool> {
-    // NFS, SMB 1, SMB 2 and later, CIFS, 9p, AFS, Coda, BeeGFS, whose clients write from buffers of their own, and FUSE, behind which a network may be.
+    // NFS, SMB 1, SMB 2 and later, CIFS, 9p, AFS, Coda, BeeGFS, whose clients write from buffers of their
+    // own, and FUSE, behind which a network may be.
     const NETWORK: [u32; 9] = [
         0x6969,
         0x517b,

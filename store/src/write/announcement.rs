@@ -12,8 +12,8 @@ const MARK: u64 = 0x616e_6162_7061_7274;
 
 /// The description of a file that is being written: see [`Writer::announce`](crate::Writer::announce).
 ///
-/// It is a few numbers, which a program hands to its other processes in whatever way it has, such as a message or a
-/// buffer.
+/// It is a few numbers, which a program hands to its other processes in whatever way it has, such as a
+/// message or a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announcement {
     /// The name of the element type, in the bytes of a number.
@@ -89,8 +89,8 @@ impl Announcement {
         self.head[0] as usize
     }
 
-    /// An error unless the file at `path` has this head, and the lock file beside it names this holder: then it is the file
-    /// that was announced, and it is still being written.
+    /// An error unless the file at `path` has this head, and the lock file beside it names this holder: then
+    /// it is the file that was announced, and it is still being written.
     pub(super) fn check_identity(&self, path: &Path, head: &Head, holder: Option<&Holder>) -> Result<()> {
         let reason = match holder {
             None => "no process is writing it".to_owned(),

@@ -2,8 +2,8 @@
 //!
 //! [`writer`] owns the open file and is all that a program on the runtime needs. [`queued`] is its face for
 //! other programs: the frames go through the [`queue`] to a thread that owns a [`writer`]. [`open`] creates
-//! and resumes files. [`stats`] counts for both. A [`part`] is written by another process, which knows the file from the
-//! [`announcement`] of its writer.
+//! and resumes files. [`stats`] counts for both. A [`part`] is written by another process, which knows the
+//! file from the [`announcement`] of its writer.
 
 pub(crate) mod announcement;
 #[cfg(test)]

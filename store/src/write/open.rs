@@ -113,8 +113,8 @@ impl FileOptions {
         }
     }
 
-    /// An error if the file system lacks room for `frames` more frames. `reclaimed` bytes count as free. Returns whether the frames need these, as
-    /// far as it is known.
+    /// An error if the file system lacks room for `frames` more frames. `reclaimed` bytes count as free.
+    /// Returns whether the frames need these, as far as it is known.
     fn check_space<T: Element>(&self, frames: u64, reclaimed: u64) -> Result<bool> {
         let rest = Self { frames, ..self.clone() };
         let needed = rest.required_bytes::<T>().unwrap_or(u64::MAX);
@@ -127,7 +127,8 @@ impl FileOptions {
     }
 }
 
-/// Closes a file that was replaced. Its space is freed then, which takes a while for a large file: another thread does it.
+/// Closes a file that was replaced. Its space is freed then, which takes a while for a large file: another
+/// thread does it.
 fn free_later(replaced: File) {
     // Without another thread this one does it.
     let _ = thread::Builder::new().name("anabranch-free".into()).spawn(move || drop(replaced));

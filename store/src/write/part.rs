@@ -21,11 +21,13 @@ use std::{
     sync::Arc,
 };
 
-/// Writes parts of the frames of a file whose [`Writer`](crate::Writer) is in another process or on another machine.
+/// Writes parts of the frames of a file whose [`Writer`](crate::Writer) is in another process or on another
+/// machine.
 ///
-/// The writer creates the file, [announces](crate::Writer::announce) it, and alone [counts](crate::Writer::append_parts)
-/// frames. A frame that is counted is complete, whichever process is killed, if the program counts it only after all parts
-/// are written: [`write`](Self::write) returns when its part is as safe as the [`SyncLevel`] of the file demands.
+/// The writer creates the file, [announces](crate::Writer::announce) it, and alone
+/// [counts](crate::Writer::append_parts) frames. A frame that is counted is complete, whichever process is
+/// killed, if the program counts it only after all parts are written: [`write`](Self::write) returns when its
+/// part is as safe as the [`SyncLevel`] of the file demands.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -57,8 +59,9 @@ impl<T: Element> PartWriter<T> {
     /// Opens the file at `path`, which must be the one that was announced.
     ///
     /// # Errors
-    /// [`StoreError::NotAnnounced`] when there is no file at the path, it is another one, or its writer has ended.
-    /// [`StoreError::Mismatch`] when its elements have another type. [`StoreError::Io`] when it cannot be opened.
+    /// [`StoreError::NotAnnounced`] when there is no file at the path, it is another one, or its writer has
+    /// ended. [`StoreError::Mismatch`] when its elements have another type. [`StoreError::Io`] when it cannot
+    /// be opened.
     pub fn open(path: impl AsRef<Path>, announcement: &Announcement) -> Result<Self> {
         let path = path.as_ref();
         let failed = |e| StoreError::io("open for writing", path, e);
@@ -77,9 +80,9 @@ impl<T: Element> PartWriter<T> {
         Self { device, announcement: *announcement, path: path.into(), element: PhantomData }
     }
 
-    /// Writes elements of a frame, from element `first` of the frame on, straight from the slice. Returns when they are in
-    /// the file, and with [`SyncLevel::Frame`] on the device. On a network file system they are on the server, because another
-    /// machine may count the frame.
+    /// Writes elements of a frame, from element `first` of the frame on, straight from the slice. Returns
+    /// when they are in the file, and with [`SyncLevel::Frame`] on the device. On a network file system they
+    /// are on the server, because another machine may count the frame.
     ///
     /// # Errors
     /// When the elements are not all in the frame, the file has no such frame, or they could not be written.
@@ -99,8 +102,8 @@ impl<T: Element> PartWriter<T> {
         written.and_then(safe).map_err(|error| self.failed(frame, error))
     }
 
-    /// Makes all parts as safe as the [`SyncLevel`] of the file demands at the end. Call this in every process before the writer
-    /// [finishes](crate::Writer::finish) the file.
+    /// Makes all parts as safe as the [`SyncLevel`] of the file demands at the end. Call this in every
+    /// process before the writer [finishes](crate::Writer::finish) the file.
     ///
     /// # Errors
     /// When the device cannot be synchronised.

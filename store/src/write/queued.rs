@@ -53,8 +53,9 @@ impl<T: Element> Writer<T> {
 ///   [`submit`](Self::submit) queues it: no copy.
 ///
 /// When the I/O thread fails to write a frame, the next call reports it; all later frames are refused, and
-/// the stored frames stay. [`finish`](Self::finish) reports an error that is still unreported. Dropping
-/// the writer without it writes the queued frames, and prints an error that no call has returned to standard error.
+/// the stored frames stay. [`finish`](Self::finish) reports an error that is still unreported. Dropping the
+/// writer without it writes the queued frames, and prints an error that no call has returned to standard
+/// error.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();

@@ -32,8 +32,8 @@ use std::{
 /// [`queued`](Self::queued) puts a queue in front.
 ///
 /// After a frame has failed, every later call reports the same error, and the stored frames stay.
-/// [`finish`](Self::finish) completes the file. Dropping the writer completes it too, and prints an error that no call
-/// has returned to standard error.
+/// [`finish`](Self::finish) completes the file. Dropping the writer completes it too, and prints an error
+/// that no call has returned to standard error.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -104,14 +104,14 @@ impl<T: Element> Writer<T> {
         self.store(bytes.len(), |file, frame| file.write_frame(frame, bytes, stamp))
     }
 
-    /// What other processes must know to write parts of the frames, with a [`PartWriter`](crate::PartWriter). `None` for a
-    /// compressed file, whose frames are written whole, by [`append`](Self::append).
+    /// What other processes must know to write parts of the frames, with a [`PartWriter`](crate::PartWriter).
+    /// `None` for a compressed file, whose frames are written whole, by [`append`](Self::append).
     pub fn announce(&self) -> Option<Announcement> {
         self.announcement
     }
 
-    /// Counts the next frame, all of whose parts [`PartWriter`](crate::PartWriter)s have written. Returns when it is
-    /// acknowledged.
+    /// Counts the next frame, all of whose parts [`PartWriter`](crate::PartWriter)s have written. Returns
+    /// when it is acknowledged.
     ///
     /// # Errors
     /// When the file is full or compressed, or this or an earlier frame could not be written.
@@ -162,8 +162,8 @@ impl<T: Element> Writer<T> {
     /// Completes the file as its [`SyncLevel`](crate::SyncLevel) asks for, and returns a summary.
     ///
     /// # Errors
-    /// When a frame could not be written, the file could not be completed, or another program has removed, moved or
-    /// replaced it ([`StoreError::Displaced`]), or has written to it ([`StoreError::Overwritten`]).
+    /// When a frame could not be written, the file could not be completed, or another program has removed,
+    /// moved or replaced it ([`StoreError::Displaced`]), or has written to it ([`StoreError::Overwritten`]).
     pub fn finish(mut self) -> Result<Summary> {
         self.complete()?;
         Ok(Summary {
@@ -204,8 +204,8 @@ impl<T: Element> Writer<T> {
         Monitor(self.meter.clone())
     }
 
-    /// Sets whether a call has returned the error of a frame to the program, where [`append`](Self::append) has
-    /// returned it to the I/O thread.
+    /// Sets whether a call has returned the error of a frame to the program, where [`append`](Self::append)
+    /// has returned it to the I/O thread.
     pub(crate) fn set_returned(&mut self, returned: bool) {
         self.returned = returned;
     }

@@ -1,8 +1,8 @@
 //! Liveness: each node hears its predecessor in a ring, and is heard by its successor.
 //!
-//! A stopped process is invisible to MPI: a receive from it is simply not done. So each node sends a *beat* to its successor
-//! at least every eighth of the timeout. A node that has heard nothing of its predecessor for the timeout says to all others
-//! which node is lost.
+//! A stopped process is invisible to MPI: a receive from it is simply not done. So each node sends a *beat*
+//! to its successor at least every eighth of the timeout. A node that has heard nothing of its predecessor
+//! for the timeout says to all others which node is lost.
 
 use crate::Place;
 use std::time::{Duration, Instant};
@@ -59,7 +59,8 @@ impl Alive {
         let away = now.saturating_duration_since(self.polled);
         self.polled = now;
         if away > timeout / 2 {
-            // This process was stopped itself, or did not poll: the others were perhaps stopped together with it.
+            // This process was stopped itself, or did not poll: the others were perhaps stopped together with
+            // it.
             self.heard = now;
         }
         let silence = now.saturating_duration_since(self.heard);

@@ -1,10 +1,11 @@
 //! Collective patterns, as messages that every node derives from its number.
 //!
-//! *Gather* (every node gets the parts of all nodes) takes as many steps as the number of nodes has binary digits. In step
-//! *k* a node sends what it has, the parts of 2^*k* nodes from itself on, to the node 2^*k* before it. So each byte reaches
-//! each node once, and a node sends a handful of messages instead of one to every other node. Without bytes it is a barrier. If the
-//! number of nodes is a power of two, nodes exchange what they have in pairs instead. That takes as many steps, and a node goes on as
-//! soon as it has heard of one other: where several nodes share a processor, that saves changes from one to the next.
+//! *Gather* (every node gets the parts of all nodes) takes as many steps as the number of nodes has binary
+//! digits. In step *k* a node sends what it has, the parts of 2^*k* nodes from itself on, to the node 2^*k*
+//! before it. So each byte reaches each node once, and a node sends a handful of messages instead of one to
+//! every other node. Without bytes it is a barrier. If the number of nodes is a power of two, nodes exchange
+//! what they have in pairs instead. That takes as many steps, and a node goes on as soon as it has heard of
+//! one other: where several nodes share a processor, that saves changes from one to the next.
 //!
 //! A node may give a *note* in place of its part, which goes the same way.
 //!
@@ -103,7 +104,8 @@ impl Collective {
         let first = root;
         let (node, nodes, root) = (usize::from(place.node), usize::from(place.nodes), usize::from(root));
         let mine = (node + nodes - root) % nodes;
-        // The root sends over all distances, the others over those that are larger than the one that they are reached by.
+        // The root sends over all distances, the others over those that are larger than the one that they are
+        // reached by.
         let nearest = if mine == 0 { 1 } else { 2 << mine.ilog2() };
         let distances = std::iter::successors(Some(nearest), |distance| Some(2 * distance));
         // The nearest of these nodes have the most to pass on.
@@ -153,7 +155,8 @@ mod tests {
     use super::*;
     use std::collections::{BTreeSet, VecDeque};
 
-    /// Runs the patterns of all nodes; the layouts are single bytes. Returns what each node has, and the most messages of one.
+    /// Runs the patterns of all nodes; the layouts are single bytes. Returns what each node has, and the most
+    /// messages of one.
     fn run(mut all: Vec<Collective>, mut has: Vec<BTreeSet<usize>>) -> (Vec<BTreeSet<usize>>, usize) {
         let mut sent = vec![0; all.len()];
         let mut queue: VecDeque<usize> = (0..all.len()).collect();

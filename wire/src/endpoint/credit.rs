@@ -1,9 +1,9 @@
 //! How much memory messages may take at their receiver before they are expected.
 //!
-//! A sender counts the bytes of data messages that each receiver has not yet placed. Beyond a window it sends no data in
-//! messages any more, but announces it, however small it is: the data then stays with the sender until the receiver has a
-//! place for it. So a node that only sends does not fill its receiver's memory, and nothing waits for credit, so that there
-//! is no deadlock.
+//! A sender counts the bytes of data messages that each receiver has not yet placed. Beyond a window it sends
+//! no data in messages any more, but announces it, however small it is: the data then stays with the sender
+//! until the receiver has a place for it. So a node that only sends does not fill its receiver's memory, and
+//! nothing waits for credit, so that there is no deadlock.
 
 /// Bytes of data messages on the way to a node or early there.
 pub(super) const WINDOW: u32 = 1 << 20;

@@ -5,7 +5,8 @@ use crate::{Layout, Tag, tag::Key};
 const HEADER: usize = 40;
 const LAYOUT: usize = 48;
 
-/// The most bytes of payload in a message. The rest of the message has room for the header and for [`LAYOUTS`].
+/// The most bytes of payload in a message. The rest of the message has room for the header and for
+/// [`LAYOUTS`].
 pub(super) const PAYLOAD: usize = 16 * 1024;
 
 /// The most layouts in a message.
@@ -22,7 +23,8 @@ pub(super) enum Kind {
     Announcement,
     /// Notes in place of bytes of a transfer: see `notes`.
     Note,
-    /// The sender takes the transfers in place that the receiver has announced. The payload is the number of their bytes.
+    /// The sender takes the transfers in place that the receiver has announced. The payload is the number of
+    /// their bytes.
     Taking,
     /// A message of the program.
     Post,
@@ -59,8 +61,8 @@ pub(super) struct Header {
     pub kind: Kind,
     pub from: u16,
     pub key: Key,
-    /// Each counts as one byte. A step of a collective pattern has one for each node whose part belongs to it: so it arrives also
-    /// without bytes.
+    /// Each counts as one byte. A step of a collective pattern has one for each node whose part belongs to
+    /// it: so it arrives also without bytes.
     pub tokens: u16,
     pub layouts: u16,
     pub payload: u32,

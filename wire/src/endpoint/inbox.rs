@@ -85,7 +85,8 @@ impl Inbox {
         events.extend(self.parts.drain(..).map(|(ticket, part)| Event::Part { ticket, part }));
     }
 
-    /// Expects these numbers of bytes and tokens, perhaps in parts. The answer is the notes among them if all are there.
+    /// Expects these numbers of bytes and tokens, perhaps in parts. The answer is the notes among them if all
+    /// are there.
     pub fn expect(
         &mut self,
         link: &mut Link,
@@ -105,8 +106,8 @@ impl Inbox {
         Ok(self.keep(key, expected, placed)?.map(|(_, notes)| notes))
     }
 
-    /// Keeps the expectation if it is not complete. If it is, returns its owner and its notes. After an error an expectation is never
-    /// complete.
+    /// Keeps the expectation if it is not complete. If it is, returns its owner and its notes. After an error
+    /// an expectation is never complete.
     fn keep(
         &mut self,
         key: Key,
@@ -124,7 +125,8 @@ impl Inbox {
         placed.map(|()| None)
     }
 
-    /// A message has come. The answer is the owner of what it belongs to, and the notes, if that is complete now.
+    /// A message has come. The answer is the owner of what it belongs to, and the notes, if that is complete
+    /// now.
     pub fn arrived(
         &mut self,
         link: &mut Link,

@@ -1,12 +1,13 @@
 //! One node's end of the wire: what a program uses.
 //!
 //! # How a message goes
-//! 1. A transfer is sent in messages, or announced by one (`outbox`, `header`). What leaves goes through the [`Link`].
-//! 2. [`Endpoint::poll`] reads what has arrived. A message waits for its expectation, or its expectation is there already
-//!    (`inbox`); an announcement makes this node take the bytes into their place.
+//! 1. A transfer is sent in messages, or announced by one (`outbox`, `header`). What leaves goes through the
+//!    [`Link`].
+//! 2. [`Endpoint::poll`] reads what has arrived. A message waits for its expectation, or its expectation is
+//!    there already (`inbox`); an announcement makes this node take the bytes into their place.
 //! 3. When the last byte of a part of an expectation is there, the program gets an event (`parts`).
-//! 4. When the last byte of an expectation is there, its owner goes on: the program gets an event, a collective pattern sends
-//!    its next messages (`collective`).
+//! 4. When the last byte of an expectation is there, its owner goes on: the program gets an event, a
+//!    collective pattern sends its next messages (`collective`).
 //!
 //! # How an endpoint ends
 //! | how | what the other nodes see |
@@ -95,7 +96,8 @@ pub struct Endpoint {
     outbox: Outbox,
     posts: Posts,
     collectives: FxHashMap<Ticket, Collective>,
-    /// Events for the next poll: of transfers that had complete parts, or were complete with notes, when they began.
+    /// Events for the next poll: of transfers that had complete parts, or were complete with notes, when they
+    /// began.
     due: Vec<Event>,
     /// The first message that does not fit what is expected, and when it came.
     wrong: Option<(WireError, Instant)>,
@@ -157,7 +159,8 @@ impl Endpoint {
 
     /// Sends the bytes of the layouts to the node that expects them under this tag, from `memory`.
     ///
-    /// Several calls, also of several nodes, may send parts of what one node expects. Without layouts nothing is sent.
+    /// Several calls, also of several nodes, may send parts of what one node expects. Without layouts nothing
+    /// is sent.
     ///
     /// # Errors
     /// An argument that is wrong is refused. Otherwise the communication has failed.
@@ -180,10 +183,11 @@ impl Endpoint {
         }
     }
 
-    /// Sends a note of at most [`NOTE`] bytes in place of `bytes` bytes, to the node that expects them under this tag.
+    /// Sends a note of at most [`NOTE`] bytes in place of `bytes` bytes, to the node that expects them under
+    /// this tag.
     ///
-    /// The receiver gets it as an [`Event::Note`]. The note counts as the bytes: what is expected is over when all of it has come, as
-    /// bytes or as notes.
+    /// The receiver gets it as an [`Event::Note`]. The note counts as the bytes: what is expected is over
+    /// when all of it has come, as bytes or as notes.
     ///
     /// # Errors
     /// An argument that is wrong is refused. Otherwise the communication has failed.
@@ -199,8 +203,8 @@ impl Endpoint {
         notes::send(&mut self.link, to, Key { tag, step: 0 }, 0, &[note]).map_err(|error| self.fail(error))
     }
 
-    /// Expects `bytes` bytes under this tag, from any nodes, in `memory`. Senders may give [notes](Self::send_note) in place of some
-    /// of them.
+    /// Expects `bytes` bytes under this tag, from any nodes, in `memory`. Senders may give
+    /// [notes](Self::send_note) in place of some of them.
     ///
     /// # Errors
     /// [`WireError::Repeated`] if the tag is expected already. Otherwise the communication has failed.
@@ -208,8 +212,9 @@ impl Endpoint {
         self.expect_with(tag, memory, bytes, None)
     }
 
-    /// Expects the bytes of all parts under this tag, as [`expect`](Self::expect) does. The bytes of the parts are disjoint. A part whose
-    /// bytes are in place while others are not is reported by an [`Event::Part`].
+    /// Expects the bytes of all parts under this tag, as [`expect`](Self::expect) does. The bytes of the
+    /// parts are disjoint. A part whose bytes are in place while others are not is reported by an
+    /// [`Event::Part`].
     ///
     /// # Errors
     /// See [`expect`](Self::expect).
@@ -251,8 +256,8 @@ impl Endpoint {
         }
     }
 
-    /// Keeps the error of a message that does not fit what is expected. The transfer or pattern of that message never ends. The endpoint
-    /// fails [later](GRACE).
+    /// Keeps the error of a message that does not fit what is expected. The transfer or pattern of that
+    /// message never ends. The endpoint fails [later](GRACE).
     ///
     /// # Errors
     /// Any other error.
@@ -289,15 +294,15 @@ impl Endpoint {
         self.link.control(to, Kind::Post, number, message).map_err(|error| self.fail(error))
     }
 
-    /// Begins to make a communicator of all nodes, for MPI calls of the program. Returns whether there will be one: not if the network
-    /// is none of MPI. [`Event::Communicator`] then brings it. All nodes must call this in the same order. The communicator is freed
-    /// when this endpoint [finishes](Self::finish). An error in a call of MPI ends all processes, unless the program gives the
-    /// communicator another handler.
+    /// Begins to make a communicator of all nodes, for MPI calls of the program. Returns whether there will
+    /// be one: not if the network is none of MPI. [`Event::Communicator`] then brings it. All nodes must call
+    /// this in the same order. The communicator is freed when this endpoint [finishes](Self::finish). An
+    /// error in a call of MPI ends all processes, unless the program gives the communicator another handler.
     ///
     /// # Errors
     /// [`WireError::OneThreadAtATime`] unless the first endpoint of this process was connected with
-    /// [`Options::communicators`], or the program has initialised MPI with `MPI_THREAD_MULTIPLE`: nothing is begun then. If the
-    /// communication has failed.
+    /// [`Options::communicators`], or the program has initialised MPI with `MPI_THREAD_MULTIPLE`: nothing is
+    /// begun then. If the communication has failed.
     pub fn make_communicator(&mut self) -> Result<bool, WireError> {
         self.check_open()?;
         match self.link.transport.make_communicator() {
@@ -310,8 +315,9 @@ impl Endpoint {
         }
     }
 
-    /// Makes progress, and appends what has happened. The answer is for [`Pace::after`](crate::Pace::after): whether anything
-    /// has happened, or large transfers move and need more polls, for at most 1 ms and the time that they take at 500 MB/s.
+    /// Makes progress, and appends what has happened. The answer is for [`Pace::after`](crate::Pace::after):
+    /// whether anything has happened, or large transfers move and need more polls, for at most 1 ms and the
+    /// time that they take at 500 MB/s.
     ///
     /// # Errors
     /// If the communication has failed; then every later call fails in the same way.
@@ -444,7 +450,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Ends the communication with success: waits until all transfers of this node are over and all nodes have called this.
+    /// Ends the communication with success: waits until all transfers of this node are over and all nodes
+    /// have called this.
     ///
     /// # Errors
     /// If the communication has failed or fails meanwhile.
@@ -504,7 +511,8 @@ impl Endpoint {
         error
     }
 
-    /// Says to all other nodes why this one ends. The network may have failed, and then they hear it elsewhere.
+    /// Says to all other nodes why this one ends. The network may have failed, and then they hear it
+    /// elsewhere.
     fn say(&mut self, kind: Kind, number: u32, payload: &[u8]) {
         let Place { node, nodes } = self.place();
         let payload = &payload[..payload.len().min(POST)];
@@ -531,8 +539,9 @@ impl Endpoint {
     }
 }
 
-/// How long an endpoint goes on after a message that does not fit what is expected, and ten times as long if it still receives messages.
-/// Most often the nodes run different programs. Then posts can say where the programs differ, which helps the user more.
+/// How long an endpoint goes on after a message that does not fit what is expected, and ten times as long if
+/// it still receives messages. Most often the nodes run different programs. Then posts can say where the
+/// programs differ, which helps the user more.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How long an endpoint that ends tries to send what it has begun to send.

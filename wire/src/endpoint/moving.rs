@@ -1,12 +1,15 @@
 //! Transfers in place that move by now, and how long a thread polls for them without a rest.
 //!
-//! MPI moves a large box in fragments, and only while both nodes call it. It does not say so: until the last fragment is in place,
-//! a poll has nothing to report. A thread that rests between two polls would make each fragment wait for it, and for the rest
-//! of the thread on the other node. So [`poll`](super::Endpoint::poll) answers *true* while transfers move.
+//! MPI moves a large box in fragments, and only while both nodes call it. It does not say so: until the last
+//! fragment is in place, a poll has nothing to report. A thread that rests between two polls would make each
+//! fragment wait for it, and for the rest of the thread on the other node. So [`poll`](super::Endpoint::poll)
+//! answers *true* while transfers move.
 //!
-//! - A transfer moves from the moment at which the receiver takes it. The receiver says so to the sender, which rests until then.
-//! - Each transfer prolongs the time by its bytes at [`SLOWEST`], and the first by the [longest rest](Pace::LONGEST) of the other
-//!   node. A network that is slower, or a node that does not answer, costs no more than that: afterwards threads rest as usual.
+//! - A transfer moves from the moment at which the receiver takes it. The receiver says so to the sender,
+//!   which rests until then.
+//! - Each transfer prolongs the time by its bytes at [`SLOWEST`], and the first by the [longest
+//!   rest](Pace::LONGEST) of the other node. A network that is slower, or a node that does not answer, costs
+//!   no more than that: afterwards threads rest as usual.
 
 use crate::Pace;
 use std::time::{Duration, Instant};

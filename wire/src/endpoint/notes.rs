@@ -1,8 +1,8 @@
 //! Notes: what a node says in place of bytes that it does not send.
 //!
-//! A note counts as the bytes that it takes the place of, and in a collective pattern as the token of its node. So what is expected is
-//! complete when all of it has come, as bytes or as notes, and nothing writes into its memory afterwards. A message holds as many notes
-//! as fit.
+//! A note counts as the bytes that it takes the place of, and in a collective pattern as the token of its
+//! node. So what is expected is complete when all of it has come, as bytes or as notes, and nothing writes
+//! into its memory afterwards. A message holds as many notes as fit.
 
 use super::{
     header::{Header, Kind, PAYLOAD},

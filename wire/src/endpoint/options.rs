@@ -10,11 +10,13 @@ pub struct Options {
     /// After how long a node that does not answer is lost; `None`: never. Each node must call
     /// [`poll`](crate::Endpoint::poll) at least every eighth of this time. 60 s by default.
     pub timeout: Option<Duration>,
-    /// Up to this number of bytes go in one message. Larger transfers are announced, and go from place to place, but for boxes of short rows.
-    /// 16 KiB by default, which is the largest value. With a smaller one, short tests try what large transfers do.
+    /// Up to this number of bytes go in one message. Larger transfers are announced, and go from place to
+    /// place, but for boxes of short rows. 16 KiB by default, which is the largest value. With a smaller one,
+    /// short tests try what large transfers do.
     pub eager: usize,
-    /// Whether the program [makes communicators](crate::Endpoint::make_communicator), and so calls MPI itself. Then MPI permits calls by
-    /// several threads at the same time, which may make each of them slower. Not by default.
+    /// Whether the program [makes communicators](crate::Endpoint::make_communicator), and so calls MPI
+    /// itself. Then MPI permits calls by several threads at the same time, which may make each of them
+    /// slower. Not by default.
     pub communicators: bool,
 }
 

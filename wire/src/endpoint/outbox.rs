@@ -1,12 +1,14 @@
 //! What this node sends.
 //!
-//! Up to 16 KiB (or less: see `Options::eager`) go in one message together with their layouts, and the memory is free at once. Larger transfers are announced
-//! by a message, and each box then goes from place to place. Boxes of short rows are packed into several messages, up to a
-//! size, because that is faster than a transfer of many short pieces. A receiver that has not yet placed many messages gets
-//! announcements only (see `credit`).
+//! Up to 16 KiB (or less: see `Options::eager`) go in one message together with their layouts, and the memory
+//! is free at once. Larger transfers are announced by a message, and each box then goes from place to place.
+//! Boxes of short rows are packed into several messages, up to a size, because that is faster than a transfer
+//! of many short pieces. A receiver that has not yet placed many messages gets announcements only (see
+//! `credit`).
 //!
-//! An announcement leaves when the memory is ready, and not when the program knows of the transfer. Then every announced transfer takes place.
-//! Between two processes this costs 2 to 3 µs for 32 to 256 KiB, against MPI with a receive that is posted before, and nothing from 1 MiB on.
+//! An announcement leaves when the memory is ready, and not when the program knows of the transfer. Then
+//! every announced transfer takes place. Between two processes this costs 2 to 3 µs for 32 to 256 KiB,
+//! against MPI with a receive that is posted before, and nothing from 1 MiB on.
 
 use super::{
     header::{Header, Kind, LAYOUTS, PAYLOAD},
@@ -131,7 +133,8 @@ impl Outbox {
         None
     }
 
-    /// A transfer in place is over. The answer is the owner of the parcel, if it was the last one of the parcel.
+    /// A transfer in place is over. The answer is the owner of the parcel, if it was the last one of the
+    /// parcel.
     pub fn put(&mut self, link: &mut Link, number: u32) -> Result<Option<Owner>, WireError> {
         let id = self.puts.remove(&number).expect("a put is reported once");
         while let Some((_, _, pieces)) = self.waiting.front() {

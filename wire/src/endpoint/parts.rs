@@ -1,4 +1,5 @@
-//! Parts of what is expected: each is reported as soon as its own bytes are in place, whatever the others wait for.
+//! Parts of what is expected: each is reported as soon as its own bytes are in place, whatever the others
+//! wait for.
 
 use crate::Layout;
 

@@ -12,12 +12,12 @@ use crate::{
 };
 
 impl Endpoint {
-    /// Brings the parts of all nodes to every node: `parts[n]` are the layouts that node `n` has. All nodes call this with the
-    /// same tag and the same parts.
+    /// Brings the parts of all nodes to every node: `parts[n]` are the layouts that node `n` has. All nodes
+    /// call this with the same tag and the same parts.
     ///
-    /// It takes few messages: with 256 nodes each one sends 8. Parts without bytes make it a barrier: it is done when all
-    /// nodes have begun it. A sum over all nodes is a gather of partial results, which each node then combines in a fixed order:
-    /// so all nodes get the same bits.
+    /// It takes few messages: with 256 nodes each one sends 8. Parts without bytes make it a barrier: it is
+    /// done when all nodes have begun it. A sum over all nodes is a gather of partial results, which each
+    /// node then combines in a fixed order: so all nodes get the same bits.
     ///
     /// # Errors
     /// An argument that is wrong is refused. Otherwise the communication has failed.
@@ -28,8 +28,8 @@ impl Endpoint {
         self.gather_with(tag, memory, parts, None)
     }
 
-    /// Takes part in a [`gather`](Self::gather) with a note of at most [`NOTE`](crate::NOTE) bytes in place of this node's part. All other nodes get it as an
-    /// [`Event::Note`](crate::Event::Note).
+    /// Takes part in a [`gather`](Self::gather) with a note of at most [`NOTE`](crate::NOTE) bytes in place
+    /// of this node's part. All other nodes get it as an [`Event::Note`](crate::Event::Note).
     ///
     /// # Errors
     /// See [`gather`](Self::gather).
@@ -67,7 +67,8 @@ impl Endpoint {
         self.begin(gather)
     }
 
-    /// Brings the bytes of the layouts from the node `root` to every node. All nodes call this with the same arguments.
+    /// Brings the bytes of the layouts from the node `root` to every node. All nodes call this with the same
+    /// arguments.
     ///
     /// # Errors
     /// An argument that is wrong is refused. Otherwise the communication has failed.
@@ -83,8 +84,9 @@ impl Endpoint {
         self.begin(Collective::broadcast(self.place(), root, tag, memory, layouts))
     }
 
-    /// Takes part in a [`broadcast`](Self::broadcast) as its root, with a note of at most [`NOTE`](crate::NOTE) bytes in place of the bytes
-    /// of the layouts. All other nodes get it as an [`Event::Note`](crate::Event::Note).
+    /// Takes part in a [`broadcast`](Self::broadcast) as its root, with a note of at most
+    /// [`NOTE`](crate::NOTE) bytes in place of the bytes of the layouts. All other nodes get it as an
+    /// [`Event::Note`](crate::Event::Note).
     ///
     /// # Errors
     /// See [`broadcast`](Self::broadcast).

@@ -6,7 +6,8 @@
 //! | MPICH | `libmpi.so.12`, `libmpich.so.12`: MPICH, Intel MPI, MVAPICH, Cray MPICH | ints |
 //! | MPI 5 | `libmpi_abi.so.0` | pointers, with the values of the standard |
 //!
-//! A test compares these constants with the headers that are installed. Those of MPI 5 are tried with a library that a test makes.
+//! A test compares these constants with the headers that are installed. Those of MPI 5 are tried with a
+//! library that a test makes.
 
 use crate::MpiComm;
 use std::{ffi::c_int, fmt};
@@ -174,7 +175,8 @@ mod tests {
         assert_eq!(of("libmpi.so.1", "LAM/MPI 7"), None);
     }
 
-    /// The handles of two interfaces have one type, and code that was compiled for one of them cannot use those of the other.
+    /// The handles of two interfaces have one type, and code that was compiled for one of them cannot use
+    /// those of the other.
     #[test]
     fn the_handles_of_an_interface_are_for_its_own_code() {
         let wide = |interface| Wide(0x5000).communicator(interface);

@@ -1,8 +1,10 @@
 //! MPI, found at run time: nothing of it is linked.
 //!
-//! [`connect`] loads a library that fits the launcher, initialises MPI for calls by one thread at a time, or by several if the program
-//! is to have communicators of its own, and makes a communicator for this crate. When the process exits, MPI is finalised, unless the communication has failed: then the launcher sees a
-//! process that ended without it, and ends the others. If the program has initialised MPI itself, it also finalises it.
+//! [`connect`] loads a library that fits the launcher, initialises MPI for calls by one thread at a time, or
+//! by several if the program is to have communicators of its own, and makes a communicator for this crate.
+//! When the process exits, MPI is finalised, unless the communication has failed: then the launcher sees a
+//! process that ended without it, and ends the others. If the program has initialised MPI itself, it also
+//! finalises it.
 
 #[cfg(test)]
 mod headers;

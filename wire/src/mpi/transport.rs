@@ -1,12 +1,14 @@
 //! The network of an MPI program.
 //!
-//! Small messages have the tag 0. Receives for them are posted ahead, from any node; the oldest one is looked at first, so that
-//! each of them is copied at most once and none is probed for. Transfers in place have tags of their own, by number, and go as
-//! *synchronous* sends: they are over only when they have met their receive, so that a tag is free then. Layouts with several
-//! rows have types of their own, which are kept for the next transfer of the same shape.
+//! Small messages have the tag 0. Receives for them are posted ahead, from any node; the oldest one is looked
+//! at first, so that each of them is copied at most once and none is probed for. Transfers in place have tags
+//! of their own, by number, and go as *synchronous* sends: they are over only when they have met their
+//! receive, so that a tag is free then. Layouts with several rows have types of their own, which are kept for
+//! the next transfer of the same shape.
 //!
-//! A process has one connection. An endpoint borrows it; the next endpoint of the process gets it when all nodes have finished
-//! with the one before. Each message says for which of these it is, so that late ones are dropped and early ones kept.
+//! A process has one connection. An endpoint borrows it; the next endpoint of the process gets it when all
+//! nodes have finished with the one before. Each message says for which of these it is, so that late ones are
+//! dropped and early ones kept.
 
 use super::{
     interface::{Comm, Handle},
@@ -190,8 +192,8 @@ enum Purpose {
     Get(u64),
 }
 
-/// The most polls in a row that receive one message each. The next one receives all that there are, so that a node keeps up with those that
-/// send to it.
+/// The most polls in a row that receive one message each. The next one receives all that there are, so that a
+/// node keeps up with those that send to it.
 const PARTIAL_POLLS: u32 = 4;
 
 /// The connection while an endpoint has it.
@@ -244,8 +246,8 @@ impl<H: Handle> Mpi<H> {
                 1..=127 => connection.early.push(message),
                 _ => connection.spare.push(message),
             }
-            // One message may be all that this node needs. Where processes share processors, another call of MPI,
-            // which finds nothing, would offer the processor to another process.
+            // One message may be all that this node needs. Where processes share processors, another call of
+            // MPI, which finds nothing, would offer the processor to another process.
             if self.partial_polls < PARTIAL_POLLS {
                 self.partial_polls += 1;
                 return Ok(());
@@ -377,8 +379,8 @@ impl<H: Handle> Transport for Mpi<H> {
             return slot::put(Slot::Idle(Box::new(connection)));
         };
         if self.keeps_memory(&connection) {
-            // The program is about to reuse memory that MPI still reads or writes: only the end of all processes is safe.
-            // In one piece: `mpirun` mixes what several processes write.
+            // The program is about to reuse memory that MPI still reads or writes: only the end of all
+            // processes is safe. In one piece: `mpirun` mixes what several processes write.
             let message = format!("anabranch: {} ends all processes: {failure}\n", connection.place);
             // There may be nobody to read it.
             let _ = io::stderr().write_all(message.as_bytes());

@@ -52,7 +52,8 @@ pub fn some_send_and_some_give_notes(wire: Endpoint) {
     node.finish();
 }
 
-/// A note is reported, and does not complete anything by itself, also if all of it has come before it is expected.
+/// A note is reported, and does not complete anything by itself, also if all of it has come before it is
+/// expected.
 pub fn a_note_that_is_there_already_is_reported(wire: Endpoint) {
     let mut node = Node::new(wire);
     let (me, block) = (node.me(), Block::zeros(8));

@@ -46,7 +46,8 @@ pub fn gather_is_like_all_pairs(wire: Endpoint) {
             parts.push(if height == 0 { Vec::new() } else { vec![part] });
             top += height;
         }
-        // The tag is the seed of the pattern, so that the parts of different rounds differ in their names only.
+        // The tag is the seed of the pattern, so that the parts of different rounds differ in their names
+        // only.
         let len = rows * width * 8;
         let by_pattern = Tag::new(parts_seed(&parts), round as u64, 1);
         gather(&mut node, by_pattern, len, &parts);

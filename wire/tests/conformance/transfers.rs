@@ -185,7 +185,8 @@ pub fn several_senders_and_boxes(wire: Endpoint) {
 pub fn windows_of_a_block(wire: Endpoint) {
     let mut node = Node::new(wire);
     let (me, nodes) = (node.me(), node.nodes());
-    // Each node holds a window of its own, and passes on the end of it, which is the beginning of the next one.
+    // Each node holds a window of its own, and passes on the end of it, which is the beginning of the next
+    // one.
     for (round, size) in [100, 40_000].into_iter().enumerate() {
         let mine = Block::pattern(2 * size, 0).at(usize::from(me) * size);
         let next = Block::zeros(2 * size).at((usize::from(me)) * size);
@@ -288,7 +289,8 @@ pub fn to_oneself(wire: Endpoint) {
     node.finish();
 }
 
-/// What is expected is cut into halves of columns, and the second half comes only when the receiver has reported the first one.
+/// What is expected is cut into halves of columns, and the second half comes only when the receiver has
+/// reported the first one.
 pub fn a_part_is_reported_before_the_others_come(wire: Endpoint) {
     let mut node = Node::new(wire);
     let nodes = node.nodes();

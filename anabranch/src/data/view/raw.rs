@@ -7,12 +7,13 @@ use std::{fmt, ptr::NonNull};
 
 /// The part that all kinds of view have in common.
 ///
-/// A loop over points should become vector instructions, with its checks before it and as fast as a loop over slices. This needs three things of
-/// the code that is compiled into the loop:
-/// - All that a check needs lies here as plain numbers, in `shape`. The functions that [search](search) all boxes or refuse an access get
-///   copies and no reference to this, so that the numbers stay in registers.
-/// - Up to three dimensions, a check and the address of an element have no loop over the dimensions. With such loops, kernels that access several
-///   elements took three times as long in programs of several codegen units.
+/// A loop over points should become vector instructions, with its checks before it and as fast as a loop over
+/// slices. This needs three things of the code that is compiled into the loop:
+/// - All that a check needs lies here as plain numbers, in `shape`. The functions that [search](search) all
+///   boxes or refuse an access get copies and no reference to this, so that the numbers stay in registers.
+/// - Up to three dimensions, a check and the address of an element have no loop over the dimensions. With
+///   such loops, kernels that access several elements took three times as long in programs of several codegen
+///   units.
 /// - The code is short, so that the compiler inlines functions that access several elements.
 pub(super) struct Raw<T, const D: usize, S> {
     start: *mut T,
@@ -67,7 +68,8 @@ impl<T: Element, const D: usize, S: RegionShape<D>> Raw<T, D, S> {
 
     /// Refuses the access to `point`.
     ///
-    /// The coordinates are given one by one: a loop over points would store each point in memory if an array of them were passed.
+    /// The coordinates are given one by one: a loop over points would store each point in memory if an array
+    /// of them were passed.
     #[inline]
     fn refuse(&self, point: [usize; D]) -> ! {
         let (bound, chunk) = (self.bound(), self.chunk);
@@ -89,7 +91,8 @@ impl<T: Element, const D: usize, S: RegionShape<D>> Raw<T, D, S> {
             3 => (point[0] * extent[1] + point[1]) * extent[2] + point[2],
             _ => extent.iter().zip(point).fold(0, |index, (n, i)| index * n + i),
         };
-        // SAFETY: the region lies inside the buffer (checked at submission), and the allocation holds the whole buffer.
+        // SAFETY: the region lies inside the buffer (checked at submission), and the allocation holds the
+        // whole buffer.
         unsafe { self.start.add(index) }
     }
 
@@ -101,7 +104,8 @@ impl<T: Element, const D: usize, S: RegionShape<D>> Raw<T, D, S> {
         (self.at(point), len)
     }
 
-    /// The row at these leading coordinates, of the first box that has such a row: its first column, and its length.
+    /// The row at these leading coordinates, of the first box that has such a row: its first column, and its
+    /// length.
     #[inline]
     pub(super) fn row(&self, leading: &[usize]) -> (*mut T, usize) {
         let has_row =
@@ -114,8 +118,8 @@ impl<T: Element, const D: usize, S: RegionShape<D>> Raw<T, D, S> {
         (self.at(point), range.max()[D - 1] - range.min()[D - 1])
     }
 
-    /// The only box of the region, as its first point and its extent. An empty region of a buffer without elements has the
-    /// extent of the buffer.
+    /// The only box of the region, as its first point and its extent. An empty region of a buffer without
+    /// elements has the extent of the buffer.
     pub(super) fn single(&self) -> (Point<D>, Extent<D>) {
         match self.region().boxes() {
             [range] => (range.min(), range.extent()),
@@ -135,7 +139,8 @@ impl<T: Element, const D: usize, S: RegionShape<D>> Raw<T, D, S> {
             [] => return Some((self.start, 0)),
             _ => return None,
         };
-        // The box must be as wide as the buffer in all dimensions after the first in which it has more than one point.
+        // The box must be as wide as the buffer in all dimensions after the first in which it has more than
+        // one point.
         let first = (0..D).find(|&d| range.extent()[d] > 1).unwrap_or(D);
         let whole = (first + 1..D).all(|d| range.extent()[d] == self.extent()[d]);
         whole.then(|| (self.at(range.min().0), range.len()))

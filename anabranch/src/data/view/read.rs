@@ -14,11 +14,12 @@ use std::{fmt, ops::Index, ptr};
 
 /// A region that a task declared to [read](crate::interface::TaskBuilder::read), as its kernel sees it.
 ///
-/// Indices are those of the buffer. Access to a point outside the declared region ends the task with an error that names
-/// the buffer, the point and the region.
+/// Indices are those of the buffer. Access to a point outside the declared region ends the task with an error
+/// that names the buffer, the point and the region.
 ///
-/// `S` is the [shape](anabranch_grid::RangeMapper::Shape) that the range mapper promises. A function for views of all shapes is generic.
-/// Mark it `#[inline(always)]`, so that the compiler sees the loop and the accesses together (see [`Tile::points`](crate::Tile::points)):
+/// `S` is the [shape](anabranch_grid::RangeMapper::Shape) that the range mapper promises. A function for
+/// views of all shapes is generic. Mark it `#[inline(always)]`, so that the compiler sees the loop and the
+/// accesses together (see [`Tile::points`](crate::Tile::points)):
 ///
 /// ```
 /// use anabranch::prelude::*;
@@ -48,9 +49,8 @@ unsafe impl<T: Element, const D: usize, S: RegionShape<D>> Sync for ReadView<T, 
 
 impl<T: Element, const D: usize, S: RegionShape<D>> ReadView<T, D, S> {
     /// # Safety
-    /// As long as the view exists, `bound` lives and has its memory, and no other task or chunk writes a point of the region
-    /// of this chunk. The region lies inside the buffer, and has the shape
-    /// `S`.
+    /// As long as the view exists, `bound` lives and has its memory, and no other task or chunk writes a
+    /// point of the region of this chunk. The region lies inside the buffer, and has the shape `S`.
     #[inline(always)]
     pub(crate) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
         // SAFETY: the caller promises it.
@@ -60,8 +60,8 @@ impl<T: Element, const D: usize, S: RegionShape<D>> ReadView<T, D, S> {
     /// A view of the same region through the pointer of another view.
     #[inline]
     pub(super) fn of(raw: &Raw<T, D, S>) -> &Self {
-        // SAFETY: a `ReadView` is a `Raw` and nothing else. The caller's view, which gives access to the region, is borrowed
-        // as long as this one, so that nothing writes meanwhile.
+        // SAFETY: a `ReadView` is a `Raw` and nothing else. The caller's view, which gives access to the
+        // region, is borrowed as long as this one, so that nothing writes meanwhile.
         unsafe { &*ptr::from_ref(raw).cast() }
     }
 
@@ -83,7 +83,8 @@ impl<T: Element, const D: usize, S: RegionShape<D>> ReadView<T, D, S> {
     #[inline]
     pub fn run(&self, point: [usize; D]) -> &[T] {
         let (start, len) = self.raw.run_at(point);
-        // SAFETY: these points lie in one box of the region, one after the other in memory (rules 1 to 5 above).
+        // SAFETY: these points lie in one box of the region, one after the other in memory (rules 1 to 5
+        // above).
         unsafe { std::slice::from_raw_parts(start, len) }
     }
 
@@ -93,8 +94,8 @@ impl<T: Element, const D: usize, S: RegionShape<D>> ReadView<T, D, S> {
         self.raw.contiguous().map(|(start, len)| unsafe { std::slice::from_raw_parts(start, len) })
     }
 
-    /// The region as an `ndarray` view, whose index `[0, …]` is the first point of the region. The region must be one box:
-    /// any other ends the task.
+    /// The region as an `ndarray` view, whose index `[0, …]` is the first point of the region. The region
+    /// must be one box: any other ends the task.
     pub fn as_array(&self) -> ArrayView<'_, T, <Rank as Shape<D>>::Dim>
     where
         Rank: Shape<D>,

@@ -14,10 +14,11 @@ use std::{
 
 /// A region that a task declared to [update](crate::interface::TaskBuilder::update), as its kernel sees it.
 ///
-/// It can be indexed, and does all that a [`WriteView`] does. [`as_read`](Self::as_read) gives slices and arrays for reading.
+/// It can be indexed, and does all that a [`WriteView`] does. [`as_read`](Self::as_read) gives slices and
+/// arrays for reading.
 ///
-/// Indices are those of the buffer. Access to a point outside the declared region ends the task with an error that names
-/// the buffer, the point and the region.
+/// Indices are those of the buffer. Access to a point outside the declared region ends the task with an error
+/// that names the buffer, the point and the region.
 ///
 /// `S` is the [shape](anabranch_grid::RangeMapper::Shape) that the range mapper promises: see [`ReadView`].
 ///

@@ -13,15 +13,17 @@ use std::{fmt, marker::PhantomData, ptr};
 
 /// A region that a task declared to [write](crate::interface::TaskBuilder::write), as its kernel sees it.
 ///
-/// The task must write all elements of the region, and cannot read them: before it runs, they are unspecified. A task that
-/// reads elements before it writes them, or that writes only some of them, declares an
-/// [update](crate::interface::TaskBuilder::update), whose view can also be read and indexed. Slices and arrays that this view
-/// gives are for writing, too. No type forbids to read them; the [checked mode](crate::Builder::checked) notices it.
+/// The task must write all elements of the region, and cannot read them: before it runs, they are
+/// unspecified. A task that reads elements before it writes them, or that writes only some of them, declares
+/// an [update](crate::interface::TaskBuilder::update), whose view can also be read and indexed. Slices and
+/// arrays that this view gives are for writing, too. No type forbids to read them; the [checked
+/// mode](crate::Builder::checked) notices it.
 ///
-/// Indices are those of the buffer. Access to a point outside the declared region ends the task with an error that names
-/// the buffer, the point and the region.
+/// Indices are those of the buffer. Access to a point outside the declared region ends the task with an error
+/// that names the buffer, the point and the region.
 ///
-/// `S` is the [shape](anabranch_grid::RangeMapper::Shape) that the range mapper promises: see [`ReadView`](super::ReadView).
+/// `S` is the [shape](anabranch_grid::RangeMapper::Shape) that the range mapper promises: see
+/// [`ReadView`](super::ReadView).
 ///
 /// ```
 /// use anabranch::prelude::*;
@@ -36,7 +38,8 @@ use std::{fmt, marker::PhantomData, ptr};
 /// ```
 pub struct WriteView<'v, T, const D: usize, S = OneBox<D>> {
     pub(super) raw: Raw<T, D, S>,
-    /// Ties the view to one call. Views of different calls have different types, so that they cannot be swapped.
+    /// Ties the view to one call. Views of different calls have different types, so that they cannot be
+    /// swapped.
     _call: PhantomData<&'v mut [T]>,
 }
 
@@ -47,9 +50,8 @@ unsafe impl<T: Element, const D: usize, S: RegionShape<D>> Sync for WriteView<'_
 
 impl<T: Element, const D: usize, S: RegionShape<D>> WriteView<'_, T, D, S> {
     /// # Safety
-    /// As long as the view exists, `bound` lives and has its memory, and nothing else reads or writes a point of the region
-    /// of this chunk. The region lies inside the buffer, and has the shape
-    /// `S`.
+    /// As long as the view exists, `bound` lives and has its memory, and nothing else reads or writes a point
+    /// of the region of this chunk. The region lies inside the buffer, and has the shape `S`.
     #[inline(always)]
     pub(crate) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
         // SAFETY: the caller promises it.
@@ -59,9 +61,9 @@ impl<T: Element, const D: usize, S: RegionShape<D>> WriteView<'_, T, D, S> {
     /// The view for one call.
     #[inline]
     pub(crate) fn for_call<'v>(&'v mut self) -> &'v mut WriteView<'v, T, D, S> {
-        // SAFETY: only the lifetime parameter changes, which no field's layout depends on. It shrinks behind a unique
-        // reference. A caller could put another view there, which lives as long as 'v only, but nothing looks at this
-        // view after the call, and it has no destructor.
+        // SAFETY: only the lifetime parameter changes, which no field's layout depends on. It shrinks behind
+        // a unique reference. A caller could put another view there, which lives as long as 'v only, but
+        // nothing looks at this view after the call, and it has no destructor.
         unsafe { &mut *ptr::from_mut(self).cast() }
     }
 
@@ -87,8 +89,8 @@ impl<T: Element, const D: usize, S: RegionShape<D>> WriteView<'_, T, D, S> {
     #[inline]
     pub fn run_mut(&mut self, point: [usize; D]) -> &mut [T] {
         let (start, len) = self.raw.run_at(point);
-        // SAFETY: these points lie in one box of the region, one after the other in memory; this view is their only
-        // user (rules 1 to 5 above) and is borrowed as long as the slice lives.
+        // SAFETY: these points lie in one box of the region, one after the other in memory; this view is
+        // their only user (rules 1 to 5 above) and is borrowed as long as the slice lives.
         unsafe { std::slice::from_raw_parts_mut(start, len) }
     }
 
@@ -98,16 +100,16 @@ impl<T: Element, const D: usize, S: RegionShape<D>> WriteView<'_, T, D, S> {
         self.raw.contiguous().map(|(start, len)| unsafe { std::slice::from_raw_parts_mut(start, len) })
     }
 
-    /// The region as an `ndarray` view, whose index `[0, …]` is the first point of the region. The region must be one box:
-    /// any other ends the task.
+    /// The region as an `ndarray` view, whose index `[0, …]` is the first point of the region. The region
+    /// must be one box: any other ends the task.
     pub fn as_array_mut(&mut self) -> ArrayViewMut<'_, T, <Rank as Shape<D>>::Dim>
     where
         Rank: Shape<D>,
     {
         let (first, extent) = self.raw.single();
         let shape = Rank::shape(extent.0).strides(Rank::shape(self.raw.strides()));
-        // SAFETY: shape and strides address points of the box, row by row in the buffer, each once; this view is
-        // their only user and is borrowed as long as the array view lives.
+        // SAFETY: shape and strides address points of the box, row by row in the buffer, each once; this view
+        // is their only user and is borrowed as long as the array view lives.
         unsafe { ArrayViewMut::from_shape_ptr(shape, self.raw.at(first.0)) }
     }
 

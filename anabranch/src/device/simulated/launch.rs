@@ -14,7 +14,8 @@ use std::{ops::Range, ptr, sync::Arc};
 pub(super) struct Prepared {
     program: Arc<Program>,
     kinds: Vec<Kind>,
-    /// For each operand whether the program takes elements of it, and whether a launch writes it: as a result, or by a reduction.
+    /// For each operand whether the program takes elements of it, and whether a launch writes it: as a
+    /// result, or by a reduction.
     is_read: Vec<bool>,
     is_written: Vec<bool>,
     ends_at_leaves: bool,
@@ -37,7 +38,8 @@ impl Prepared {
 /// Runs a program.
 ///
 /// # Panics
-/// Like [`Program::run`], where the operands do not have the points of the launch, or no place for its leaves.
+/// Like [`Program::run`], where the operands do not have the points of the launch, or no place for its
+/// leaves.
 pub(super) fn run(launch: &Launch, ledger: &Arc<Ledger>, memory: &mut Memory) -> Result<(), String> {
     let prepared = launch.program.inner::<Prepared>().filter(|p| Arc::ptr_eq(&p.ledger, ledger));
     let prepared = prepared.ok_or("a batch launches a program of another device")?;
@@ -68,8 +70,8 @@ struct Place {
     /// Where in `memory` it is.
     memory: usize,
     is_written: bool,
-    /// Where in `before` the elements are that the program takes. They are there if the launch sets the same memory as another operand:
-    /// then the program must not find what it has just set.
+    /// Where in `before` the elements are that the program takes. They are there if the launch sets the same
+    /// memory as another operand: then the program must not find what it has just set.
     before: Option<usize>,
 }
 
@@ -121,7 +123,8 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// The operands, as the program sees them. The one that writes a memory has it alone, and others have what was in it before.
+    /// The operands, as the program sees them. The one that writes a memory has it alone, and others have
+    /// what was in it before.
     fn views(&mut self) -> Vec<View<'_>> {
         let mut memory: Vec<_> = self.memory.iter_mut().map(|words| Some(&mut words[..])).collect();
         let mut take = |place: &Place| if place.is_written { memory[place.memory].take() } else { None };
@@ -130,7 +133,8 @@ impl<'a> Bound<'a> {
         let words = |place: &Place, own| match (own, place.before) {
             (Some(words), _) => Words::Own(words),
             (None, Some(copy)) => Words::Shared(&self.before[copy]),
-            // A program that does nothing with an operand needs none of its memory, which another operand may have.
+            // A program that does nothing with an operand needs none of its memory, which another operand may
+            // have.
             (None, None) => Words::Shared(shared[place.memory].unwrap_or_default()),
         };
         let operands = self.operands.iter().zip(own);
@@ -150,7 +154,8 @@ enum Words<'a> {
     Shared(&'a [u64]),
 }
 
-/// Refuses a launch that sets one memory as two operands: which of the values is there afterwards would depend on the device.
+/// Refuses a launch that sets one memory as two operands: which of the values is there afterwards would
+/// depend on the device.
 fn check_written_once(places: &[Place]) -> Result<(), String> {
     let written = || (0..places.len()).filter(|&operand| places[operand].is_written);
     for two in written() {

@@ -5,7 +5,8 @@ use crate::device::{DeviceError, DeviceMemory, Run};
 use parking_lot::{Mutex, MutexGuard};
 use std::{ops::Range, sync::Arc};
 
-/// What a device has done, and what memory it has given out. There is one for each device: it says what belongs to which.
+/// What a device has done, and what memory it has given out. There is one for each device: it says what
+/// belongs to which.
 #[derive(Default)]
 pub(super) struct Ledger(Mutex<Account>);
 

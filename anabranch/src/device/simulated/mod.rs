@@ -1,7 +1,8 @@
 //! A device for tests: memory of its own, and a thread of its own that computes on the processor.
 //!
-//! The device does what a GPU does, with the same results as the processor, and fails where a test wants it to. [`memory`] has its
-//! memory, [`launch`] runs programs on it, [`worker`] is the thread, [`settings`] says when the device refuses, fails or is lost.
+//! The device does what a GPU does, with the same results as the processor, and fails where a test wants it
+//! to. [`memory`] has its memory, [`launch`] runs programs on it, [`worker`] is the thread, [`settings`] says
+//! when the device refuses, fails or is lost.
 
 mod counts;
 mod launch;
@@ -21,10 +22,11 @@ use std::{
 
 /// A device for tests. It has memory of its own, and computes on the processor, on a thread of its own.
 ///
-/// When the device is dropped, it does the batches that it has, without [delays](SimulatedBuilder::delays), and ends.
+/// When the device is dropped, it does the batches that it has, without [delays](SimulatedBuilder::delays),
+/// and ends.
 ///
-/// A launch finds each operand as it was before the launch, also if another operand that it sets is the same memory. A batch that uses
-/// what belongs to another device fails, and one whose functions panic.
+/// A launch finds each operand as it was before the launch, also if another operand that it sets is the same
+/// memory. A batch that uses what belongs to another device fails, and one whose functions panic.
 ///
 /// ```
 /// use anabranch::device::{Batch, Device, DeviceStep, Download, Run, Simulated, Upload};
@@ -136,7 +138,8 @@ impl Device for Simulated {
 impl Drop for Simulated {
     fn drop(&mut self) {
         self.shared.close();
-        // A callback of the timeline may have had the last handle: then this is the thread of the device, which ends by itself.
+        // A callback of the timeline may have had the last handle: then this is the thread of the device,
+        // which ends by itself.
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != thread::current().id()
         {

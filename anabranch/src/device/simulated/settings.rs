@@ -6,7 +6,8 @@ use std::{collections::BTreeSet, time::Duration};
 /// The largest allocation that the host permits.
 const LARGEST: u64 = isize::MAX as u64;
 
-/// Settings of a [`Simulated`](super::Simulated) device. Allocations, programs and batches are counted from 1.
+/// Settings of a [`Simulated`](super::Simulated) device. Allocations, programs and batches are counted
+/// from 1.
 ///
 /// ```
 /// use anabranch::device::{Device, DeviceError, Simulated};
@@ -91,7 +92,8 @@ impl SimulatedBuilder {
         self
     }
 
-    /// The device refuses its `n`th allocation, as if it had no memory left. Several calls refuse several allocations.
+    /// The device refuses its `n`th allocation, as if it had no memory left. Several calls refuse several
+    /// allocations.
     pub fn refuse_allocation(mut self, n: u64) -> Self {
         self.0.refused_allocations.insert(n);
         self

@@ -1,12 +1,16 @@
 //! The thread of a simulated device, and what it shares with the handle.
 //!
 //! # Protocol
-//! 1. A submission takes the lock of the queue, gets the value of its batch and queues both. So the queue has the order of the values.
-//! 2. The thread takes the first batch and does it without the lock. It drops what is left of the batch, counts, and says on the timeline
-//!    that the batch is done, in this order: who sees a batch done finds its memory free and its functions gone.
-//! 3. When the device is to be lost, the thread sets `is_lost` under the lock, takes the queue and drops it. Only then it tells the
-//!    timeline. A submission that finds `is_lost` drops its batch before it gets a value.
-//! 4. The handle sets `is_closed` when it is dropped. The thread does what is in the queue, without delays, and ends.
+//! 1. A submission takes the lock of the queue, gets the value of its batch and queues both. So the queue has
+//!    the order of the values.
+//! 2. The thread takes the first batch and does it without the lock. It drops what is left of the batch,
+//!    counts, and says on the timeline that the batch is done, in this order: who sees a batch done finds its
+//!    memory free and its functions gone.
+//! 3. When the device is to be lost, the thread sets `is_lost` under the lock, takes the queue and drops it.
+//!    Only then it tells the timeline. A submission that finds `is_lost` drops its batch before it gets a
+//!    value.
+//! 4. The handle sets `is_closed` when it is dropped. The thread does what is in the queue, without delays,
+//!    and ends.
 
 use super::{
     launch,
@@ -100,8 +104,9 @@ impl Shared {
         }
     }
 
-    /// The batch after the `last` one; `None` if the handle is gone. The thread spins a little before it sleeps: a thread that submits batch
-    /// after batch need not wake it for each of them, which takes longer than all else of a submission.
+    /// The batch after the `last` one; `None` if the handle is gone. The thread spins a little before it
+    /// sleeps: a thread that submits batch after batch need not wake it for each of them, which takes longer
+    /// than all else of a submission.
     fn next(&self, last: u64) -> Option<(u64, Batch)> {
         let mut patience = Patience::new();
         while self.timeline.submitted() == last && patience.pause() {}

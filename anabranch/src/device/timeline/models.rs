@@ -4,8 +4,8 @@
 //! RUSTFLAGS="--cfg loom" cargo test --profile loom -p anabranch --lib --target-dir target/loom timeline::models
 //! ```
 //!
-//! What a batch writes is a relaxed atomic: loom gives a thread an old value unless the timeline says that the batch is done. A wake-up
-//! that is lost is a deadlock, which loom reports.
+//! What a batch writes is a relaxed atomic: loom gives a thread an old value unless the timeline says that
+//! the batch is done. A wake-up that is lost is a deadlock, which loom reports.
 
 use super::{DeviceError, Timeline};
 use crate::sync::thread::current;
@@ -127,7 +127,8 @@ fn a_future_that_is_dropped_is_forgotten() {
     });
 }
 
-/// A callback is registered while its batch ends. It is called once, by either thread, and sees what the batch has written.
+/// A callback is registered while its batch ends. It is called once, by either thread, and sees what the
+/// batch has written.
 #[test]
 fn a_callback_is_called_once() {
     model(|| {
@@ -143,8 +144,8 @@ fn a_callback_is_called_once() {
     });
 }
 
-/// Two threads say how far the device has come, in either order. The callbacks, which were there before, are called once, in the order of
-/// their values.
+/// Two threads say how far the device has come, in either order. The callbacks, which were there before, are
+/// called once, in the order of their values.
 #[test]
 fn callbacks_are_called_in_the_order_of_values() {
     model(|| {
@@ -191,8 +192,8 @@ fn an_error_is_there_when_its_batch_is_done() {
     });
 }
 
-/// The device is lost while a batch is submitted and a callback is registered. The callback is called once, with the error, and a thread
-/// that waits gets it, too.
+/// The device is lost while a batch is submitted and a callback is registered. The callback is called once,
+/// with the error, and a thread that waits gets it, too.
 #[test]
 fn a_lost_device_fails_the_batch_that_is_being_submitted() {
     model(|| {
@@ -214,7 +215,8 @@ fn a_lost_device_fails_the_batch_that_is_being_submitted() {
     });
 }
 
-/// The device is lost while a batch ends. The batch is done, with the error or without one, as the thread that waits finds it.
+/// The device is lost while a batch ends. The batch is done, with the error or without one, as the thread
+/// that waits finds it.
 #[test]
 fn a_batch_ends_or_is_lost() {
     model(|| {

@@ -51,8 +51,9 @@ struct Parts {
     end: Option<End>,
 }
 
-/// The end of a copy that a device has got. The closure that copies and the callback of the timeline share it, and the copy ends when both are
-/// gone. So a device that says too early that a batch is done cannot reach the memory of a buffer that is gone or in use.
+/// The end of a copy that a device has got. The closure that copies and the callback of the timeline share
+/// it, and the copy ends when both are gone. So a device that says too early that a batch is done cannot
+/// reach the memory of a buffer that is gone or in use.
 struct Ending {
     kept: Option<Kept>,
     has_copied: AtomicBool,
@@ -101,7 +102,8 @@ impl CopyBody {
         Self { parts: Some(parts), end: None }
     }
 
-    /// The body of a task of a [queue](crate::execute::task::queued), which may end later than the work of the device, and in another way.
+    /// The body of a task of a [queue](crate::execute::task::queued), which may end later than the work of
+    /// the device, and in another way.
     pub(super) fn on_queue(mut self) -> Self {
         self.end = self.parts.as_mut().and_then(|parts| parts.end.take());
         self
@@ -142,11 +144,12 @@ impl Body for CopyBody {
         let of_step = Arc::clone(&ending);
         let step = match direction {
             Direction::ToDevice => {
-                // SAFETY: the memory stays as long as the buffer, which `of_step` keeps until the closure is gone. Until then the copy has not
-                // ended, and the graph lets no task write the region, because the copy reads it, or with several nodes the step that comes
-                // after the copy. A download that writes parts of it has ended: this copy depends on it, and it comes from another device.
-                // (The device of such a download is current in these parts until another memory is written, and the task that writes waits
-                // for the end of the download.)
+                // SAFETY: the memory stays as long as the buffer, which `of_step` keeps until the closure is
+                // gone. Until then the copy has not ended, and the graph lets no task write the region,
+                // because the copy reads it, or with several nodes the step that comes after the copy. A
+                // download that writes parts of it has ended: this copy depends on it, and it comes from
+                // another device. (The device of such a download is current in these parts until another
+                // memory is written, and the task that writes waits for the end of the download.)
                 let from = unsafe { Memory::new(start, bytes) };
                 let fill = Box::new(move |put: &mut dyn FnMut(&[u8])| {
                     layouts.iter().for_each(|layout| from.read(layout, &mut *put));
@@ -155,15 +158,17 @@ impl Body for CopyBody {
                 DeviceStep::Upload(Upload { to: memory, runs, fill })
             }
             Direction::ToHost => {
-                // SAFETY: as above, and no thread reads the region in this memory until the copy has ended. It is not current here: tasks
-                // that read it here and were submitted after the last writer depend on this copy. Tasks that were submitted before that
-                // writer have ended, because the writer begins after them and this copy after the writer; or they are copies to or from
-                // the device of this copy, which calls their functions before that of this one. If the writer fails after this copy has
-                // begun, what the copy writes is not current, and no task reads it.
+                // SAFETY: as above, and no thread reads the region in this memory until the copy has ended.
+                // It is not current here: tasks that read it here and were submitted after the last writer
+                // depend on this copy. Tasks that were submitted before that writer have ended, because the
+                // writer begins after them and this copy after the writer; or they are copies to or from the
+                // device of this copy, which calls their functions before that of this one. If the writer
+                // fails after this copy has begun, what the copy writes is not current, and no task reads it.
                 let to = unsafe { MemoryMut::new(start, bytes) };
                 let take = Box::new(move |get: &mut dyn FnMut(&mut [u8])| {
                     for layout in &layouts {
-                        // SAFETY: the memory of a buffer begins with zeros. The device has no other way to it.
+                        // SAFETY: the memory of a buffer begins with zeros. The device has no other way to
+                        // it.
                         unsafe { to.write(layout, &mut *get) };
                     }
                     of_step.has_copied.store(true, Relaxed);

@@ -12,8 +12,8 @@ pub(super) struct CopyOf {
     pub(super) task: TaskId,
 }
 
-/// The copies that have ended since the last submission that asked. A copy may end on a thread that holds the lock of the state, so it leaves
-/// a note here.
+/// The copies that have ended since the last submission that asked. A copy may end on a thread that holds the
+/// lock of the state, so it leaves a note here.
 #[derive(Default)]
 pub(super) struct Ended(Mutex<Vec<(CopyOf, bool)>>);
 

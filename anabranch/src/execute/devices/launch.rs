@@ -127,7 +127,8 @@ struct Checked {
 
 impl Checked {
     fn cause(self, operand: usize, index: [u32; 3], buffers: &[Arc<dyn Stored>]) -> Cause {
-        // Below zero a difference has wrapped around. No extent is so large that an index behind it looks like one of these.
+        // Below zero a difference has wrapped around. No extent is so large that an index behind it looks
+        // like one of these.
         let index = index.map(|at| i64::from(at as i32));
         let boxes = &self.boxes[operand];
         let (asked, declared) = match self.ranks[operand] {

@@ -1,8 +1,9 @@
 //! The reductions of a launch on one of several nodes.
 //!
-//! A device leaves the results of the [leaves](anabranch_kernel::Leaves) of its points in memory that the launch has for itself. The same batch
-//! copies them to the host. There they are combined as far as they form subtrees, as the results of threads are, and the nodes exchange these
-//! partial results. So no node copies the number that it reduces to, and the task has ended when its partial results are on the host.
+//! A device leaves the results of the [leaves](anabranch_kernel::Leaves) of its points in memory that the
+//! launch has for itself. The same batch copies them to the host. There they are combined as far as they form
+//! subtrees, as the results of threads are, and the nodes exchange these partial results. So no node copies
+//! the number that it reduces to, and the task has ended when its partial results are on the host.
 
 use crate::device::{Device, DeviceError, DeviceMemory, DeviceStep, Download, Run};
 use parking_lot::Mutex;

@@ -1,11 +1,11 @@
 //! With several nodes: the copies that a step needs before it begins.
 //!
-//! The command graph of a node orders steps as if the node had one memory. A copy is no command. It comes before a step, and has a part of what the step
-//! reads:
+//! The command graph of a node orders steps as if the node had one memory. A copy is no command. It comes
+//! before a step, and has a part of what the step reads:
 //!
-//! - The copy comes after the step that has written that part ([`Writers`]). All earlier steps that used the part in any memory of the node have ended then:
-//!   that writer comes after them. The writers of a part from before its buffer met a device are not known. Then the copy comes after all that the step
-//!   depends on.
+//! - The copy comes after the step that has written that part ([`Writers`]). All earlier steps that used the
+//!   part in any memory of the node have ended then: that writer comes after them. The writers of a part from
+//!   before its buffer met a device are not known. Then the copy comes after all that the step depends on.
 //! - Later writers come after the copy, because they come after the step.
 //! - A later step that reads the part in the same memory comes after the copy, too.
 
@@ -61,8 +61,8 @@ impl Residents {
         self.slots(on, accesses, versions)
     }
 
-    /// Finds what a step lacks that reads and writes these parts, on a device or the host, and notes what it writes. `make` makes the node of
-    /// each copy. Returns the copies that the step comes after.
+    /// Finds what a step lacks that reads and writes these parts, on a device or the host, and notes what it
+    /// writes. `make` makes the node of each copy. Returns the copies that the step comes after.
     pub(in crate::execute) fn prepare_step(
         &mut self,
         label: &TaskLabel,

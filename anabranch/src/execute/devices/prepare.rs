@@ -1,4 +1,5 @@
-//! What devices need at a submission: the runtime learns of a device, submits the copies that a task needs, and notes what the task writes.
+//! What devices need at a submission: the runtime learns of a device, submits the copies that a task needs,
+//! and notes what the task writes.
 
 use super::{
     ended_copies::Ended,
@@ -34,7 +35,8 @@ type Needed = SmallVec<[Dependency; 2]>;
 pub(in crate::execute) struct Prepared {
     /// The copies, which are in the graph and linked, and the number of tasks that each waits for.
     copies: SmallVec<[(Node, u32); 2]>,
-    /// For each piece of the task, the copies that it depends on, with their buffers: those of what the piece reads itself.
+    /// For each piece of the task, the copies that it depends on, with their buffers: those of what the piece
+    /// reads itself.
     pub(in crate::execute) needs: SmallVec<[Needed; 1]>,
 }
 
@@ -47,8 +49,8 @@ impl Prepared {
     }
 }
 
-/// Submits the copies that a task in these pieces needs, if buffers of it have met a device. A task without pieces is one. The
-/// caller holds the lock of the state.
+/// Submits the copies that a task in these pieces needs, if buffers of it have met a device. A task without
+/// pieces is one. The caller holds the lock of the state.
 #[inline]
 pub(in crate::execute) fn prepare(
     core: &Arc<Core>,
@@ -148,8 +150,9 @@ pub(in crate::execute) fn note_writes(state: &mut State, task: &Submission<'_>) 
     }
 }
 
-/// Cuts a copy into one for each task that has not written its part yet, or has failed to, and one for the rest. Nothing waits for a task, or
-/// is skipped because of it, only because its data is copied together with other data.
+/// Cuts a copy into one for each task that has not written its part yet, or has failed to, and one for the
+/// rest. Nothing waits for a task, or is skipped because of it, only because its data is copied together with
+/// other data.
 fn by_writers(state: &mut State, buffer: BufferId, copy: MemoryCopy) -> Vec<MemoryCopy> {
     let State { graphs, tasks, .. } = state;
     // In the order of their first parts.
@@ -175,7 +178,8 @@ fn on_copy(on: TaskId, buffer: BufferId) -> Dependency {
 }
 
 impl PlannedCopy<'_> {
-    /// Submits the copy: the graph orders it like a task that reads the region. It also comes after the copies that its source `needs`.
+    /// Submits the copy: the graph orders it like a task that reads the region. It also comes after the
+    /// copies that its source `needs`.
     fn submit(
         self,
         core: &Arc<Core>,

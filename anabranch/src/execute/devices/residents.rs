@@ -14,7 +14,8 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// The devices of a runtime, and the buffers that have met one of them. It is a part of the state that submissions change under the lock.
+/// The devices of a runtime, and the buffers that have met one of them. It is a part of the state that
+/// submissions change under the lock.
 #[derive(Default)]
 pub(in crate::execute) struct Residents {
     /// The memory of the first one is number 1.

@@ -9,8 +9,8 @@ use crate::{
 use parking_lot::Mutex;
 use std::{fmt, sync::Arc};
 
-/// The place of a version of a buffer on a device. Its memory is allocated by the first task that uses it, and freed when the buffer is gone and
-/// no task uses it any more.
+/// The place of a version of a buffer on a device. Its memory is allocated by the first task that uses it,
+/// and freed when the buffer is gone and no task uses it any more.
 pub(crate) struct Slot {
     pub(crate) device: Arc<dyn Device>,
     buffer: Label,

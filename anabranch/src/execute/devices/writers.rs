@@ -1,4 +1,5 @@
-//! With several nodes: which steps have written which part of a version last, so that a copy waits for them and for no others.
+//! With several nodes: which steps have written which part of a version last, so that a copy waits for them
+//! and for no others.
 
 use crate::execute::task::node::Node;
 use anabranch_grid::{Extent, GridBox, Region, RegionMap};

@@ -3,24 +3,29 @@
 //! # Protocol
 //! One atomic field counts the tasks of the group that are in flight and has three flags.
 //!
-//! 1. A submission adds one, under the lock of the runtime's state ([`Group::submit`]). The thread that ran or skipped the task
-//!    subtracts one ([`Group::complete`]), before it counts the task as completed for the runtime.
-//! 2. A group with tasks in flight counts as one such task of the group that it is nested in. So the change from no task to one
-//!    task also adds one to the parent, and the change back subtracts it, after the group itself has changed. The count of a
-//!    parent may thus be too high for a moment. It is never too low once a submission has returned.
-//! 3. The callbacks of a group with tasks in flight count as one more task, so that the group is idle only after they were called.
-//!    A thread that adds the first callback adds one and sets `CALLBACKS`, under the lock ([`Group::add_callback`]). A thread whose
-//!    subtraction leaves one with this flag takes the lock. If the callbacks are still the only ones in flight, it clears
-//!    the flag and takes them. It calls them without the lock and then subtracts the one, as for a task. Callbacks that they add
-//!    begin this step again.
-//! 4. A thread or future that waits adds its latch to `waiting` and sets `AWAITED`, both under the lock ([`Group::latch`]).
-//!    The thread that subtracts the last one sees the flag in what it subtracts from. It takes the latches under the lock, if the
-//!    group is still idle then; otherwise the next thread that subtracts the last one does so.
-//! 5. The last handle of the program sets `ABANDONED` ([`Group::abandon`]). From then on no call can report a failure. That
-//!    thread prints the failures if the group is idle, and otherwise the thread that subtracts the last one does.
+//! 1. A submission adds one, under the lock of the runtime's state ([`Group::submit`]). The thread that ran
+//!    or skipped the task subtracts one ([`Group::complete`]), before it counts the task as completed for the
+//!    runtime.
+//! 2. A group with tasks in flight counts as one such task of the group that it is nested in. So the change
+//!    from no task to one task also adds one to the parent, and the change back subtracts it, after the group
+//!    itself has changed. The count of a parent may thus be too high for a moment. It is never too low once a
+//!    submission has returned.
+//! 3. The callbacks of a group with tasks in flight count as one more task, so that the group is idle only
+//!    after they were called. A thread that adds the first callback adds one and sets `CALLBACKS`, under the
+//!    lock ([`Group::add_callback`]). A thread whose subtraction leaves one with this flag takes the lock. If
+//!    the callbacks are still the only ones in flight, it clears the flag and takes them. It calls them
+//!    without the lock and then subtracts the one, as for a task. Callbacks that they add begin this step
+//!    again.
+//! 4. A thread or future that waits adds its latch to `waiting` and sets `AWAITED`, both under the lock
+//!    ([`Group::latch`]). The thread that subtracts the last one sees the flag in what it subtracts from. It
+//!    takes the latches under the lock, if the group is still idle then; otherwise the next thread that
+//!    subtracts the last one does so.
+//! 5. The last handle of the program sets `ABANDONED` ([`Group::abandon`]). From then on no call can report a
+//!    failure. That thread prints the failures if the group is idle, and otherwise the thread that subtracts
+//!    the last one does.
 //!
-//! A task keeps its group as long as its node stays in memory. By the time the group is freed, nothing of the program's own is
-//! left in it: its failures are reported or printed, and no latch waits.
+//! A task keeps its group as long as its node stays in memory. By the time the group is freed, nothing of the
+//! program's own is left in it: its failures are reported or printed, and no latch waits.
 
 use crate::{
     events::latch::Latch,
@@ -71,7 +76,8 @@ pub(crate) struct Callback {
     pub(crate) label: TaskLabel,
 }
 
-/// Callbacks of a group. The thread that has them calls them, and then [completes](Group::complete) the group once more.
+/// Callbacks of a group. The thread that has them calls them, and then [completes](Group::complete) the group
+/// once more.
 pub(crate) struct Due<'g> {
     pub(crate) group: &'g Group,
     pub(crate) callbacks: Vec<Callback>,
@@ -128,8 +134,8 @@ impl Group {
         }
     }
 
-    /// Counts a completed task, or callbacks that were called. Adds the latches that waited for it to `latches`, which the caller
-    /// releases. Returns callbacks whose turn has come.
+    /// Counts a completed task, or callbacks that were called. Adds the latches that waited for it to
+    /// `latches`, which the caller releases. Returns callbacks whose turn has come.
     pub(crate) fn complete(&self, latches: &mut Vec<Arc<Latch>>) -> Option<Due<'_>> {
         let mut group = self;
         loop {
@@ -153,7 +159,8 @@ impl Group {
     #[cold]
     fn take_callbacks(&self) -> Option<Due<'_>> {
         let mut waiting = self.waiting.lock();
-        // Acquire: the effects of tasks that were submitted and completed meanwhile are visible to the callbacks.
+        // Acquire: the effects of tasks that were submitted and completed meanwhile are visible to the
+        // callbacks.
         let state = self.state.load(Acquire);
         if state & CALLBACKS == 0 || state >= 2 * TASK {
             return None;
@@ -179,8 +186,8 @@ impl Group {
         let mut forgotten = Vec::new();
         let mut waiting = self.waiting.lock();
         self.state.fetch_or(AWAITED, AcqRel);
-        // Under the lock, and after the flag: either this thread finds the group idle, or the thread that completes the last task
-        // finds the flag and then what was added.
+        // Under the lock, and after the flag: either this thread finds the group idle, or the thread that
+        // completes the last task finds the flag and then what was added.
         let is_idle = self.is_idle();
         if !is_idle {
             let latches = &mut waiting.latches;
@@ -199,7 +206,8 @@ impl Group {
         latch
     }
 
-    /// Adds a callback, which is called as soon as no task of this group is in flight. Returns it if the group is idle.
+    /// Adds a callback, which is called as soon as no task of this group is in flight. Returns it if the
+    /// group is idle.
     pub(crate) fn add_callback(&self, callback: Callback) -> Result<(), Callback> {
         let mut waiting = self.waiting.lock();
         let add = |state| match state {
@@ -207,7 +215,8 @@ impl Group {
             first if first & CALLBACKS == 0 => Some((first | CALLBACKS) + TASK),
             more => Some(more),
         };
-        // Acquire: if the group is idle, the caller calls the callback, and the effects of all tasks are visible to it.
+        // Acquire: if the group is idle, the caller calls the callback, and the effects of all tasks are
+        // visible to it.
         if self.state.fetch_update(AcqRel, Acquire, add).is_err() {
             return Err(callback);
         }
@@ -229,7 +238,8 @@ impl Group {
 }
 
 impl Drop for Group {
-    /// Frees a long line of parents one after the other: a destructor inside a destructor for each of them needs a large stack.
+    /// Frees a long line of parents one after the other: a destructor inside a destructor for each of them
+    /// needs a large stack.
     fn drop(&mut self) {
         let mut parent = self.parent.take();
         while let Some(group) = parent {

@@ -22,7 +22,8 @@ use loom::{
 };
 use std::{ptr::NonNull, sync::Arc};
 
-/// Two tasks of one queue. The device ends the first one badly and the second one well, in any order with the threads that begin them.
+/// Two tasks of one queue. The device ends the first one badly and the second one well, in any order with the
+/// threads that begin them.
 #[derive(Clone)]
 struct Queued {
     first: Node,
@@ -83,7 +84,8 @@ impl Queued {
         });
     }
 
-    /// Skips the second task, which has the poison of the first one. That may be about to end only now, if it was handed over.
+    /// Skips the second task, which has the poison of the first one. That may be about to end only now, if it
+    /// was handed over.
     fn skip(&self, node: &Node) {
         assert!(node.is_ready() && node.claim() && node.is_poisoned());
         self.begun.fetch_add(1, Release);
@@ -93,7 +95,8 @@ impl Queued {
     }
 }
 
-/// A task is handed over while its work ends with an error. The task of the same queue that needs it ends after it, once, with its poison.
+/// A task is handed over while its work ends with an error. The task of the same queue that needs it ends
+/// after it, once, with its poison.
 #[test]
 fn a_task_of_a_queue_begins_when_its_dependency_is_handed_over_and_ends_after_it() {
     model(|| {

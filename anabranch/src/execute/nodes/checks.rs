@@ -21,7 +21,8 @@ impl Core {
         self.several.as_ref().map(|nodes| nodes.cluster())
     }
 
-    /// With several nodes: checks that the calling thread may submit, and that the run has not ended. `call` names what it does.
+    /// With several nodes: checks that the calling thread may submit, and that the run has not ended. `call`
+    /// names what it does.
     pub(crate) fn check_submitter(&self, call: impl FnOnce() -> String) -> Result<(), Error> {
         let Some(cluster) = self.cluster() else { return Ok(()) };
         cluster.check()?;
@@ -33,8 +34,8 @@ impl Core {
         Err(Error::SubmitterOnly { call: call(), place })
     }
 
-    /// A submission is refused with this error. With several nodes, the run ends if another node does not refuse it for the same
-    /// reason. Returns the error.
+    /// A submission is refused with this error. With several nodes, the run ends if another node does not
+    /// refuse it for the same reason. Returns the error.
     pub(crate) fn refuse(&self, error: Error) -> Error {
         if let Some(cluster) = self.cluster() {
             cluster.refused(&error);
@@ -42,8 +43,8 @@ impl Core {
         error
     }
 
-    /// A task that was submitted cannot run on this node, because of this error. With several nodes, this ends the run. Returns the
-    /// error.
+    /// A task that was submitted cannot run on this node, because of this error. With several nodes, this
+    /// ends the run. Returns the error.
     pub(crate) fn give_up(&self, error: Error) -> Error {
         if let Some(cluster) = self.cluster() {
             cluster.stop(NodeError::Here { why: error.to_string() });

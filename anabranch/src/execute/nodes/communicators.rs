@@ -9,8 +9,9 @@ pub(in crate::execute) struct Communicators {
 }
 
 impl Communicators {
-    /// There are at most as many as host lanes. A task of each of them may wait for other nodes in a call of MPI, on a lane. If there were
-    /// more, all lanes of one node could wait for tasks that have no lane on another one.
+    /// There are at most as many as host lanes. A task of each of them may wait for other nodes in a call of
+    /// MPI, on a lane. If there were more, all lanes of one node could wait for tasks that have no lane on
+    /// another one.
     pub(in crate::execute) fn new(host_lanes: usize) -> Self {
         Self { made: AtomicUsize::new(0), limit: host_lanes }
     }

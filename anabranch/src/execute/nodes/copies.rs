@@ -1,14 +1,18 @@
-//! Copies between the memory of this node and that of its devices, which come before the steps that need them.
+//! Copies between the memory of this node and that of its devices, which come before the steps that need
+//! them.
 //!
-//! The graph of commands knows one memory for each node. [`Residents`](crate::execute::devices::Residents) knows which memories of this node
-//! have the current values. A push, an exchange, a fence or a part of a task on the host gets what it reads copied to the host before it begins; a
-//! part on a device gets its own reads copied to the device. What a step receives from other nodes is current on the host.
+//! The graph of commands knows one memory for each node. [`Residents`](crate::execute::devices::Residents)
+//! knows which memories of this node have the current values. A push, an exchange, a fence or a part of a
+//! task on the host gets what it reads copied to the host before it begins; a part on a device gets its own
+//! reads copied to the device. What a step receives from other nodes is current on the host.
 //!
 //! # Failures
-//! - What is [poisoned](super::failures::poison) is not copied. The step that reads it finds that out as on a node without devices.
-//! - If a copy to the host fails, its region is poisoned: only the device has had the values. A push sends the failure in their place.
-//! - If a copy to a device fails, the part of the task that needs it is skipped, and poisons what it was to write. The host still has the values, and the next
-//!   part that needs them copies them again.
+//! - What is [poisoned](super::failures::poison) is not copied. The step that reads it finds that out as on a
+//!   node without devices.
+//! - If a copy to the host fails, its region is poisoned: only the device has had the values. A push sends
+//!   the failure in their place.
+//! - If a copy to a device fails, the part of the task that needs it is skipped, and poisons what it was to
+//!   write. The host still has the values, and the next part that needs them copies them again.
 
 use super::{
     steps::{Step, common::Common},
@@ -38,8 +42,8 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 impl Planned<'_> {
-    /// Makes the copies that a step needs, and adds them to `copies`, each with the number of other copies that it waits for. Returns the copies
-    /// that the step comes after.
+    /// Makes the copies that a step needs, and adds them to `copies`, each with the number of other copies
+    /// that it waits for. Returns the copies that the step comes after.
     #[cold]
     pub(super) fn prepare(
         &self,

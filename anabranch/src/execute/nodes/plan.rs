@@ -28,7 +28,8 @@ pub(crate) struct Nodes {
     pub(super) common: Arc<Common>,
     /// The command graph of this node, unless the submitting thread has it.
     plan: Mutex<Option<Box<CommandGraph>>>,
-    /// Buffers and host objects whose last handles were dropped. The last handle may go at another time on another node.
+    /// Buffers and host objects whose last handles were dropped. The last handle may go at another time on
+    /// another node.
     gone: Mutex<Vec<Gone>>,
     /// How often the program has set weights of the nodes.
     pub(super) times_weighted: AtomicU64,
@@ -36,7 +37,8 @@ pub(crate) struct Nodes {
     pub(super) reductions: Reductions,
 }
 
-/// A number of elements that a task reduces to. It does not matter, because the hints say how many leaves there are.
+/// A number of elements that a task reduces to. It does not matter, because the hints say how many leaves
+/// there are.
 const REDUCED: usize = 1;
 
 /// The call that sets weights of the nodes.
@@ -65,7 +67,8 @@ impl Nodes {
         &self.common.cluster
     }
 
-    /// The weights of the nodes, unless all are equal. Inside a range mapper there are none: the task will be refused.
+    /// The weights of the nodes, unless all are equal. Inside a range mapper there are none: the task will be
+    /// refused.
     fn weights(&self) -> Option<Weights> {
         self.plan.lock().as_ref().and_then(|graph| graph.weights().cloned())
     }
@@ -88,7 +91,8 @@ impl Nodes {
         pieces_of_node(work, hints, node, nodes, self.weights().as_ref()).collect()
     }
 
-    /// Which node has which partial results of a task with reductions. Each leaf of the command graph is `each` leaves of the tree.
+    /// Which node has which partial results of a task with reductions. Each leaf of the command graph is
+    /// `each` leaves of the tree.
     pub(crate) fn shares(&self, work: &Work, hints: &Hints, each: u32) -> Shares {
         let me = NodeId(self.cluster().node());
         let weights = self.weights();
@@ -124,7 +128,8 @@ impl Nodes {
         self.gone.lock().push(Gone::Object(id));
     }
 
-    /// Changes the command graph. A change inside a range mapper, which is not the same on all nodes, ends the run.
+    /// Changes the command graph. A change inside a range mapper, which is not the same on all nodes, ends
+    /// the run.
     fn change(&self, change: impl FnOnce(&mut CommandGraph)) {
         if let Some(graph) = &mut *self.plan.lock() {
             return change(graph);

@@ -1,13 +1,15 @@
 //! Idle workers make progress: while transfers are under way, one of them polls the transport.
 //!
-//! The worker that hears of the end of a transfer goes on with the last of the steps that waited for it, also with kernels. It queues the
-//! kernels of the other steps. So a chain of small steps
-//! on several nodes stays on one thread of each node, and no other thread has to wake up.
+//! The worker that hears of the end of a transfer goes on with the last of the steps that waited for it, also
+//! with kernels. It queues the kernels of the other steps. So a chain of small steps on several nodes stays
+//! on one thread of each node, and no other thread has to wake up.
 //!
 //! 1. The first transfer that is under way queues a job for the workers. There is at most one such job.
-//! 2. The worker that has no other work runs the job, which polls a few times and queues itself again, behind all other jobs.
-//! 3. The job ends when no transfer is under way, or when nothing has happened for a while ([`QUIET`]). Then the worker may sleep. The
-//!    [pacemaker](crate::cluster) polls from there on, and also while all workers are busy.
+//! 2. The worker that has no other work runs the job, which polls a few times and queues itself again, behind
+//!    all other jobs.
+//! 3. The job ends when no transfer is under way, or when nothing has happened for a while ([`QUIET`]). Then
+//!    the worker may sleep. The [pacemaker](crate::cluster) polls from there on, and also while all workers
+//!    are busy.
 
 use super::super::core::Core;
 use crate::cluster::Cluster;
@@ -23,9 +25,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// After this time without an event the workers poll no more. It is several times longer than the shortest rest of the thread that polls
-/// then. Otherwise the workers of two nodes that wait for each other in turn would never poll again: each node would be late by such a
-/// rest, and so make the workers of the other one sleep.
+/// After this time without an event the workers poll no more. It is several times longer than the shortest
+/// rest of the thread that polls then. Otherwise the workers of two nodes that wait for each other in turn
+/// would never poll again: each node would be late by such a rest, and so make the workers of the other one
+/// sleep.
 const QUIET: Duration = Duration::from_millis(1);
 
 /// How often a worker polls before it looks for other work.

@@ -41,7 +41,8 @@ use anabranch_grid::Region;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// The largest number of calls of an operator that may delay the thread which finds the partial results complete.
+/// The largest number of calls of an operator that may delay the thread which finds the partial results
+/// complete.
 const INLINE_CALLS: usize = 1 << 12;
 
 /// Why a task is refused.
@@ -67,11 +68,12 @@ pub(crate) struct Planned<'a> {
 }
 
 impl Core {
-    /// Begins the submission of a task on several nodes: derives this node's commands. The caller attaches memory, and
-    /// [inserts](Planned::insert) the task.
+    /// Begins the submission of a task on several nodes: derives this node's commands. The caller attaches
+    /// memory, and [inserts](Planned::insert) the task.
     ///
     /// # Errors
-    /// If a graph refuses the task, or the calling thread may not submit, or the run has ended. Nothing is submitted then.
+    /// If a graph refuses the task, or the calling thread may not submit, or the run has ended. Nothing is
+    /// submitted then.
     pub(crate) fn plan<'a>(self: &'a Arc<Self>, task: &'a Submission<'a>) -> Result<Planned<'a>, Refused> {
         let nodes = self.several_nodes().expect("a runtime with several nodes");
         let call = || task.label.to_string();
@@ -103,7 +105,8 @@ impl Core {
         Ok(Planned { core: self, common, task, id, commands, versions })
     }
 
-    /// The commands of a task, and of the horizon behind it. The range mappers of the program run here, and no lock is held.
+    /// The commands of a task, and of the horizon behind it. The range mappers of the program run here, and
+    /// no lock is held.
     fn derive(
         &self,
         turn: &mut Turn<'_>,
@@ -144,9 +147,9 @@ impl Planned<'_> {
         }
     }
 
-    /// Makes nodes of the commands, links them to their dependencies and lets them go. `bodies` are those of the pieces of this
-    /// node's part of the task: one if it has no pieces. Returns their nodes, or one that is done already if this node has no part
-    /// in the task.
+    /// Makes nodes of the commands, links them to their dependencies and lets them go. `bodies` are those of
+    /// the pieces of this node's part of the task: one if it has no pieces. Returns their nodes, or one that
+    /// is done already if this node has no part in the task.
     pub(crate) fn insert<B: Body>(
         self,
         shared: Shared,
@@ -249,7 +252,8 @@ impl Planned<'_> {
     }
 }
 
-/// The steps of a task that are no part of the program, while they are made. Several of them may share a transfer.
+/// The steps of a task that are no part of the program, while they are made. Several of them may share a
+/// transfer.
 struct Steps<'a> {
     planned: &'a Planned<'a>,
     buffers: &'a [Arc<dyn Stored>],

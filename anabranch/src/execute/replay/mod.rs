@@ -1,38 +1,42 @@
 //! Replays: tasks that were recorded once, and are executed again and again without a submission.
 //!
-//! A recorded task is cut into *units*: its chunks, and for a reduction the unit that combines their results. At the recording, the graph
-//! finds the units that each unit comes after, in the same replay and in the one before
-//! ([`repeat`](anabranch_graph::repeat)). The [`plan`] deals the units to *strands*. A strand is a sequence of units: one thread executes
-//! it from its beginning to its end, and then again for the next replay. So all that a unit has to know of others is how far
-//! the other strands have come ([`progress`]), and no barrier is between two replays.
+//! A recorded task is cut into *units*: its chunks, and for a reduction the unit that combines their results.
+//! At the recording, the graph finds the units that each unit comes after, in the same replay and in the one
+//! before ([`repeat`](anabranch_graph::repeat)). The [`plan`] deals the units to *strands*. A strand is a
+//! sequence of units: one thread executes it from its beginning to its end, and then again for the next
+//! replay. So all that a unit has to know of others is how far the other strands have come ([`progress`]),
+//! and no barrier is between two replays.
 //!
-//! A strand has its units in *steps*. A step is one unit, or several chunks of one task that follow each other: then only the first of them
-//! waits for other strands, and other strands wait only for the last. What a thread does around a step costs as much as a small chunk.
+//! A strand has its units in *steps*. A step is one unit, or several chunks of one task that follow each
+//! other: then only the first of them waits for other strands, and other strands wait only for the last. What
+//! a thread does around a step costs as much as a small chunk.
 //!
 //! # Protocol
 //! 1. A thread that takes part takes a strand that no other thread has, by its lock.
-//! 2. It looks at what the next step waits for: for each other strand a number of steps that must be done. If they are, it executes the step, and
-//!    goes on with the next one. It stores how many steps of the strand are done if another strand waits for this one, and at the end: a
-//!    store that other threads read costs as much as a small chunk.
-//! 3. If they are not, it spins for a moment. Then it gives the strand back, looks once more, and then looks for another one that can go
-//!    on: there may be fewer threads than strands.
-//! 4. If there is none, it registers as a thread that sleeps, looks once more, and parks. A thread that stores the number of steps looks whether
-//!    threads sleep, and wakes them. Both use sequentially consistent operations: either the one sees the number, or the other sees the
-//!    thread.
+//! 2. It looks at what the next step waits for: for each other strand a number of steps that must be done. If
+//!    they are, it executes the step, and goes on with the next one. It stores how many steps of the strand
+//!    are done if another strand waits for this one, and at the end: a store that other threads read costs as
+//!    much as a small chunk.
+//! 3. If they are not, it spins for a moment. Then it gives the strand back, looks once more, and then looks
+//!    for another one that can go on: there may be fewer threads than strands.
+//! 4. If there is none, it registers as a thread that sleeps, looks once more, and parks. A thread that
+//!    stores the number of steps looks whether threads sleep, and wakes them. Both use sequentially
+//!    consistent operations: either the one sees the number, or the other sees the thread.
 //! 5. When all steps of all replays are done, all threads leave.
 //!
-//! A thread holds no strand while it sleeps. A step waits only for units that a program would execute before its first one, so the step with the
-//! first unit that is not done can always go on, and some thread finds it: the one that has counted the last step that it waited for looks at
-//! all strands before it sleeps.
+//! A thread holds no strand while it sleeps. A step waits only for units that a program would execute before
+//! its first one, so the step with the first unit that is not done can always go on, and some thread finds
+//! it: the one that has counted the last step that it waited for looks at all strands before it sleeps.
 //!
 //! # Failures
-//! A unit has a *turn*: its number in the order of a program that executes one unit after the other. The units of a step have
-//! turns that follow each other, so the turn of the first one stands for the step. The first unit that fails ends its step. After that, steps
-//! of later turns do not begin any more, and those of earlier turns run. So the failure with the first turn is the same in every schedule.
+//! A unit has a *turn*: its number in the order of a program that executes one unit after the other. The
+//! units of a step have turns that follow each other, so the turn of the first one stands for the step. The
+//! first unit that fails ends its step. After that, steps of later turns do not begin any more, and those of
+//! earlier turns run. So the failure with the first turn is the same in every schedule.
 //!
 //! # Conditions
-//! A replay may be the last one because a unit says so. That unit comes after all units of its replay, and all units of the next replay come after
-//! it. So none of these has run, and none runs.
+//! A replay may be the last one because a unit says so. That unit comes after all units of its replay, and
+//! all units of the next replay come after it. So none of these has run, and none runs.
 //!
 //! | field | read by | written by |
 //! |---|---|---|

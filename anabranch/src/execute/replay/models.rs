@@ -1,5 +1,5 @@
-//! Models of replays. The values of the units are cells that loom watches: it reports a unit that reads while another one may still
-//! write. A thread that sleeps for ever is a deadlock, which loom reports, too.
+//! Models of replays. The values of the units are cells that loom watches: it reports a unit that reads while
+//! another one may still write. A thread that sleeps for ever is a deadlock, which loom reports, too.
 
 use super::{Part, Parts, Plan, PlannedUnit, Run};
 use anabranch_graph::repeat::UnitOrder;
@@ -13,7 +13,8 @@ fn model(f: impl Fn() + Sync + Send + 'static) {
     builder.check(f);
 }
 
-/// Two kernels of two chunks, in two strands. Each chunk reads both values of one kernel and writes its own of the other.
+/// Two kernels of two chunks, in two strands. Each chunk reads both values of one kernel and writes its own
+/// of the other.
 fn stencil() -> &'static Plan {
     let both = |first| vec![first, first + 1];
     let before = |within, across| UnitOrder { within, across };

@@ -50,14 +50,14 @@ pub(crate) struct Step {
     pub(super) unit: u64,
     /// What its first unit waits for. The others wait for no other strand.
     pub(super) waits: SmallVec<[Wait; 2]>,
-    /// Whether a unit of another strand waits until the last unit of this step is done. Then the thread stores how many steps of the strand
-    /// are done. No strand waits for one of the other units.
+    /// Whether a unit of another strand waits until the last unit of this step is done. Then the thread
+    /// stores how many steps of the strand are done. No strand waits for one of the other units.
     pub(super) is_awaited: bool,
 }
 
 impl Step {
-    /// Joins the next step of the strand with this one, if its chunks follow on those of this one and no strand waits between them. Returns
-    /// whether it has done so.
+    /// Joins the next step of the strand with this one, if its chunks follow on those of this one and no
+    /// strand waits between them. Returns whether it has done so.
     fn join(&mut self, next: &Self) -> bool {
         if self.task != next.task || self.is_awaited || !next.waits.is_empty() {
             return false;
@@ -77,13 +77,14 @@ impl Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) strand: usize,
-    /// In replay `r`, `r` times the length of that strand and this many steps more must be done. A negative number stands for a step
-    /// of the replay before.
+    /// In replay `r`, `r` times the length of that strand and this many steps more must be done. A negative
+    /// number stands for a step of the replay before.
     pub(super) more: i64,
 }
 
 impl Wait {
-    /// The last step that must be done in a strand of this length, and its replay: 0 for the same one, -1 for the one before.
+    /// The last step that must be done in a strand of this length, and its replay: 0 for the same one, -1 for
+    /// the one before.
     fn awaited(self, length: usize) -> (usize, i64) {
         let (last, length) = (self.more - 1, length as i64);
         (last.rem_euclid(length) as usize, last.div_euclid(length))
@@ -101,8 +102,9 @@ pub(crate) struct Plan {
 impl Plan {
     /// Deals the units to at most this many strands. `orders` has what each unit comes after.
     ///
-    /// The chunks of a kernel are dealt in their order, so that a strand gets the same part of each index space. Other units are dealt
-    /// by their *level*, the length of the longest chain of units before them: those of one level go to different strands.
+    /// The chunks of a kernel are dealt in their order, so that a strand gets the same part of each index
+    /// space. Other units are dealt by their *level*, the length of the longest chain of units before them:
+    /// those of one level go to different strands.
     pub(crate) fn new(units: &[PlannedUnit], orders: &[UnitOrder], threads: usize) -> Self {
         let levels = levels(orders);
         let mut sizes = vec![0; levels.iter().max().map_or(0, |most| most + 1)];
@@ -163,12 +165,13 @@ impl Plan {
     }
 }
 
-/// Leaves out each wait that an earlier unit of the same strand implies, in the same replay or in the one before.
+/// Leaves out each wait that an earlier unit of the same strand implies, in the same replay or in the one
+/// before.
 fn leave_out_earlier_waits(strands: &mut [Vec<Step>]) {
     let lengths: Vec<i64> = strands.iter().map(|steps| steps.len() as i64).collect();
     for steps in strands {
-        // How many units of each strand are known to be done: when a replay begins, those that the one before has waited for. In the first
-        // replay that holds, too: a unit of the replay before counts as done.
+        // How many units of each strand are known to be done: when a replay begins, those that the one before
+        // has waited for. In the first replay that holds, too: a unit of the replay before counts as done.
         let mut known: Vec<i64> = lengths.iter().map(|length| -length).collect();
         for wait in steps.iter().flat_map(|step| &step.waits) {
             known[wait.strand] = known[wait.strand].max(wait.more - lengths[wait.strand]);
@@ -254,7 +257,8 @@ mod tests {
         assert_eq!(parts(1), chunks.map(|(task, chunk)| (task, Part::Chunk(chunk + 2).into())));
         let waits =
             |strand: usize| plan.strands[strand].iter().map(|step| step.waits.to_vec()).collect::<Vec<_>>();
-        // The chunks at the border wait for one step of the other strand: of this replay, or of the one before.
+        // The chunks at the border wait for one step of the other strand: of this replay, or of the one
+        // before.
         let on = |strand, more| vec![Wait { strand, more }];
         assert_eq!(waits(0), [vec![], on(1, -1), vec![], on(1, 1)]);
         assert_eq!(waits(1), [on(0, 0), vec![], on(0, 2), vec![]]);
@@ -278,7 +282,8 @@ mod tests {
         let (chunks, wait) = (Parts::Chunks, |strand, more| vec![Wait { strand, more }]);
         assert_eq!(steps(0), [(chunks(0..5), 0, vec![]), (chunks(5..6), 5, wait(1, -1))]);
         assert_eq!(steps(1), [(chunks(6..7), 6, wait(0, 0)), (chunks(7..12), 7, vec![])]);
-        // One thread does all at once. Chunks of different tasks and ends of reductions are steps of their own.
+        // One thread does all at once. Chunks of different tasks and ends of reductions are steps of their
+        // own.
         assert_eq!(Plan::new(&units, &orders, 1).strands[0].len(), 1);
         let end = PlannedUnit { task: 1, part: Part::End, chunks: 2 };
         let units = [chunk(0, 0, 1), chunk(1, 0, 2), chunk(1, 1, 2), end];

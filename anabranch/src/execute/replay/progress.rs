@@ -11,7 +11,8 @@ use std::{mem, time::Duration};
 /// A thread that sleeps looks around after this time, although nothing has woken it.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Loom takes sequentially consistent operations for acquiring and releasing ones. A fence gives it the order that they have.
+/// Loom takes sequentially consistent operations for acquiring and releasing ones. A fence gives it the order
+/// that they have.
 #[inline]
 fn in_one_order() {
     #[cfg(loom)]
@@ -83,8 +84,9 @@ impl Progress {
 
     /// Sleeps until a number of steps is stored, unless there is something to do. May return earlier.
     ///
-    /// The thread registers, and then looks. A thread that stores a number looks at the sleepers after that. All of these operations are sequentially
-    /// consistent: so this thread sees the number, or the other one sees this thread.
+    /// The thread registers, and then looks. A thread that stores a number looks at the sleepers after that.
+    /// All of these operations are sequentially consistent: so this thread sees the number, or the other one
+    /// sees this thread.
     #[cold]
     pub(super) fn sleep(&self, is_awaited: impl FnOnce() -> bool) {
         let own = thread::current();

@@ -34,9 +34,10 @@ pub(crate) enum End<E> {
     Over,
 }
 
-/// A run: some replays of a plan. `execute` does the units of a step in a replay, one after the other, and returns whether the replay is the
-/// last one, or why a unit has failed. A unit that may end the run is one that all units of the next replay come after. `is_over` is asked
-/// before each replay whether the run is to end.
+/// A run: some replays of a plan. `execute` does the units of a step in a replay, one after the other, and
+/// returns whether the replay is the last one, or why a unit has failed. A unit that may end the run is one
+/// that all units of the next replay come after. `is_over` is asked before each replay whether the run is to
+/// end.
 pub(crate) struct Run<'p, X, O, E> {
     plan: &'p Plan,
     replays: u64,
@@ -140,8 +141,8 @@ where
         }
     }
 
-    /// Executes steps of a strand, at most this many, until one has to wait. Returns whether it has executed any: not if another thread has the
-    /// strand.
+    /// Executes steps of a strand, at most this many, until one has to wait. Returns whether it has executed
+    /// any: not if another thread has the strand.
     fn advance(&self, number: usize, most: usize) -> bool {
         let steps = &self.plan.strands[number];
         let mut has_advanced = false;
@@ -151,8 +152,9 @@ where
             has_advanced |= (replay, at) != begin;
             strand.go_to(replay, at);
             drop(strand);
-            // A thread that looked at the strand before it sleeps has found it taken. If what the next step waits for has been done meanwhile,
-            // this thread must go on. SeqCst: that is seen here, or that thread sees that the strand is not taken.
+            // A thread that looked at the strand before it sleeps has found it taken. If what the next step
+            // waits for has been done meanwhile, this thread must go on. SeqCst: that is seen here, or that
+            // thread sees that the strand is not taken.
             fence(SeqCst);
             if most < usize::MAX || replay == self.replays || !self.is_ready(&steps[at], replay) {
                 break;
@@ -161,8 +163,8 @@ where
         has_advanced
     }
 
-    /// Executes steps of a strand that this thread has, from this position: see [`advance`](Self::advance). Returns the position of the next
-    /// one.
+    /// Executes steps of a strand that this thread has, from this position: see [`advance`](Self::advance).
+    /// Returns the position of the next one.
     fn advance_from(&self, (mut replay, mut at): (u64, usize), number: usize, most: usize) -> (u64, usize) {
         let steps = &self.plan.strands[number];
         for _ in 0..most {
@@ -209,7 +211,8 @@ where
         })
     }
 
-    /// Waits a moment for what a step waits for, if no strand is without a thread. Returns whether it is done then.
+    /// Waits a moment for what a step waits for, if no strand is without a thread. Returns whether it is done
+    /// then.
     fn spin(&self, step: &Step, replay: u64) -> bool {
         self.active.load(Relaxed) >= self.strands.len()
             && (0..SPINS).any(|_| {

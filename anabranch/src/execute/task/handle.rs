@@ -1,4 +1,5 @@
-//! Handles to submitted tasks: for their status, to wait for one task alone, to be called when it is done, to cancel it.
+//! Handles to submitted tasks: for their status, to wait for one task alone, to be called when it is done, to
+//! cancel it.
 
 use super::{
     node::{DeadLatches, Pieces, TaskRuntime},
@@ -30,7 +31,8 @@ use std::{
 /// # Ok::<(), Error>(())
 /// ```
 pub struct TaskHandle {
-    /// The pieces of a kernel that was submitted in pieces, or the tasks of a batch. Any other task is one piece.
+    /// The pieces of a kernel that was submitted in pieces, or the tasks of a batch. Any other task is one
+    /// piece.
     pieces: Pieces,
     /// Made when the handle is first polled.
     polled: Option<(Arc<dyn TaskRuntime>, Arc<Latch>)>,
@@ -51,17 +53,20 @@ impl TaskHandle {
         status::of_pieces(&self.pieces)
     }
 
-    /// Calls `callback` once with the last [status](Self::status) of the task: also if it fails, is skipped or was cancelled.
+    /// Calls `callback` once with the last [status](Self::status) of the task: also if it fails, is skipped
+    /// or was cancelled.
     ///
-    /// The thread that completes the task calls it, before later tasks that depend on the task begin and before anything that
-    /// waits for the task or for the runtime goes on. So the callback should be short. (A later task that needs only some
-    /// [pieces](crate::interface::TaskBuilder::pieces) of a kernel may begin before.) If the task is done already, this thread
-    /// calls it at once. The callback counts as a part of a task of every runtime: it may submit tasks, but waiting there, for
-    /// whichever runtime, is [`Error::WaitInsideTask`].
+    /// The thread that completes the task calls it, before later tasks that depend on the task begin and
+    /// before anything that waits for the task or for the runtime goes on. So the callback should be short.
+    /// (A later task that needs only some [pieces](crate::interface::TaskBuilder::pieces) of a kernel may
+    /// begin before.) If the task is done already, this thread calls it at once. The callback counts as a
+    /// part of a task of every runtime: it may submit tasks, but waiting there, for whichever runtime, is
+    /// [`Error::WaitInsideTask`].
     ///
     /// # Panics
-    /// A panic in the callback does not change the status. [`Runtime::wait`](crate::Runtime::wait) reports it as
-    /// [`Cause::Callback`](crate::Cause::Callback); if the task was done already, the panic reaches the caller of `on_done`.
+    /// A panic in the callback does not change the status. [`Runtime::wait`](crate::Runtime::wait) reports it
+    /// as [`Cause::Callback`](crate::Cause::Callback); if the task was done already, the panic reaches the
+    /// caller of `on_done`.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -81,14 +86,16 @@ impl TaskHandle {
 
     /// Waits for this task, not for tasks that were submitted after it.
     ///
-    /// The calling thread runs this task on its own stack if it can start: see [`Runtime::wait`](crate::Runtime::wait).
+    /// The calling thread runs this task on its own stack if it can start: see
+    /// [`Runtime::wait`](crate::Runtime::wait).
     ///
-    /// With [several nodes](crate::guide::nodes), this is about this node's part of the task, and other nodes may have another result.
-    /// [`Runtime::agree_result`](crate::Runtime::agree_result) makes one decision of it.
+    /// With [several nodes](crate::guide::nodes), this is about this node's part of the task, and other nodes
+    /// may have another result. [`Runtime::agree_result`](crate::Runtime::agree_result) makes one decision of
+    /// it.
     ///
     /// # Errors
-    /// [`Error::Failed`] if the task has failed, was skipped or was cancelled, with the whole [chain](crate::Failure::chain)
-    /// of causes. [`Error::WaitInsideTask`].
+    /// [`Error::Failed`] if the task has failed, was skipped or was cancelled, with the whole
+    /// [chain](crate::Failure::chain) of causes. [`Error::WaitInsideTask`].
     pub fn wait(&self) -> Result<(), Error> {
         const CALL: &str = "TaskHandle::wait";
         self.check_outside(CALL)?;
@@ -116,12 +123,12 @@ impl TaskHandle {
         latch
     }
 
-    /// Cancels the task, with [several nodes](crate::guide::nodes) this node's part of it. Returns `false` if it has begun or is done, or if it is a task with
-    /// a [communicator](crate::Communicator) and this node has told the others that it is ready. Tasks that need its results are skipped, on
-    /// whatever node.
+    /// Cancels the task, with [several nodes](crate::guide::nodes) this node's part of it. Returns `false` if
+    /// it has begun or is done, or if it is a task with a [communicator](crate::Communicator) and this node
+    /// has told the others that it is ready. Tasks that need its results are skipped, on whatever node.
     ///
-    /// Of a kernel in [pieces](crate::interface::TaskBuilder::pieces) this cancels the pieces that have not begun, of a [batch](crate::Runtime::tasks) the
-    /// tasks, and returns whether there were any.
+    /// Of a kernel in [pieces](crate::interface::TaskBuilder::pieces) this cancels the pieces that have not
+    /// begun, of a [batch](crate::Runtime::tasks) the tasks, and returns whether there were any.
     pub fn cancel(&self) -> bool {
         self.pieces.iter().filter(|piece| piece.cancel()).count() > 0
     }

@@ -34,7 +34,8 @@ pub(super) const LATER: u16 = 32;
 const BEGUN: u16 = 64;
 /// The completion was finished.
 const ENDED: u16 = 128;
-/// The task begins on all nodes or on none, and this node has told the others that it is ready: it cannot be cancelled any more.
+/// The task begins on all nodes or on none, and this node has told the others that it is ready: it cannot be
+/// cancelled any more.
 const COMMITTED: u16 = 256;
 /// All nodes were ready: the task begins, whatever happens.
 const PERMITTED: u16 = 512;
@@ -45,7 +46,8 @@ pub(super) const HANDED: u16 = 2048;
 /// The task goes to a queue. It is set before the node is shared.
 pub(super) const QUEUED: u16 = 4096;
 
-/// Added to the count of a task that is being submitted: it cannot become ready before the number of its dependencies is known.
+/// Added to the count of a task that is being submitted: it cannot become ready before the number of its
+/// dependencies is known.
 const SUBMITTING: u32 = 1 << 31;
 
 impl Node {
@@ -62,7 +64,8 @@ impl Node {
 
     /// Runs the claimed task on this thread, and then tasks that it made ready and that may run here.
     pub(crate) fn run_on(self, runner: Runner) {
-        // SAFETY: the calling thread has claimed the task. No thread counts it as completed before its body has returned.
+        // SAFETY: the calling thread has claimed the task. No thread counts it as completed before its body
+        // has returned.
         let core = unsafe { self.core() };
         core.run(self, runner);
     }
@@ -84,8 +87,8 @@ impl Node {
 }
 
 impl Head {
-    /// A task that is being submitted. `core` points to the runtime that counts it: `Core::head` is the only caller, but for the
-    /// models, which never ask a node for its runtime.
+    /// A task that is being submitted. `core` points to the runtime that counts it: `Core::head` is the only
+    /// caller, but for the models, which never ask a node for its runtime.
     #[inline(always)]
     pub(crate) fn new(
         id: TaskId,
@@ -130,8 +133,8 @@ impl Head {
     /// # Safety
     /// The task was submitted and has not been counted as completed.
     unsafe fn core<'c>(&self) -> &'c dyn TaskRuntime {
-        // SAFETY: `Core::head` has made the pointer. The runtime is not freed before all tasks are counted as completed and all its
-        // threads have ended: see `shutdown`.
+        // SAFETY: `Core::head` has made the pointer. The runtime is not freed before all tasks are counted as
+        // completed and all its threads have ended: see `shutdown`.
         unsafe { self.core.as_ref() }
     }
 
@@ -160,7 +163,8 @@ impl Head {
 
     /// Whether the task was run or skipped.
     pub(crate) fn is_done(&self) -> bool {
-        // Acquire: the effects of the task happen before everything that a thread does which skips a dependency on it.
+        // Acquire: the effects of the task happen before everything that a thread does which skips a
+        // dependency on it.
         self.state.load(Acquire) & DONE != 0
     }
 
@@ -188,9 +192,9 @@ impl Head {
         self.links.lock().poison.clone()
     }
 
-    /// Poisons this task, which needs results of the failed one. If it is poisoned already, the failure with the oldest root
-    /// stays, and of those with one root the oldest, in whatever order they happen. But a cancellation gives way to a failure,
-    /// which concerns more of the later tasks.
+    /// Poisons this task, which needs results of the failed one. If it is poisoned already, the failure with
+    /// the oldest root stays, and of those with one root the oldest, in whatever order they happen. But a
+    /// cancellation gives way to a failure, which concerns more of the later tasks.
     #[cold]
     #[must_use = "the replaced failure may be the program's own, and is to be dropped outside locks"]
     pub(crate) fn poison_with(&self, failure: &Arc<Failure>) -> Option<Arc<Failure>> {
@@ -211,8 +215,9 @@ impl Head {
         drop(replaced);
     }
 
-    /// Makes `node`, which is being submitted, wait for this task. Returns whether it has to wait before it begins: not if this task is
-    /// done. Then only its failure counts. And not if this task was handed over to the same queue: then `node` waits before it ends.
+    /// Makes `node`, which is being submitted, wait for this task. Returns whether it has to wait before it
+    /// begins: not if this task is done. Then only its failure counts. And not if this task was handed over
+    /// to the same queue: then `node` waits before it ends.
     pub(crate) fn add_successor(&self, node: &Node, needs: Needs) -> bool {
         if !self.is_done() {
             let mut links = self.links.lock();
@@ -235,13 +240,14 @@ impl Head {
     #[cold]
     fn hand_poison_to(&self, node: &Node, needs: Needs) {
         if let Some(failure) = self.poison().filter(|failure| needs.is_broken_by(failure)) {
-            // Dropped under a lock, but no other thread knows the task yet: the replaced failure has another owner.
+            // Dropped under a lock, but no other thread knows the task yet: the replaced failure has another
+            // owner.
             let _replaced = node.poison_with(&failure);
         }
     }
 
-    /// Makes `node`, which comes after all others, wait for this task, unless another task that it waits for comes after this
-    /// one. Returns whether it has to wait.
+    /// Makes `node`, which comes after all others, wait for this task, unless another task that it waits for
+    /// comes after this one. Returns whether it has to wait.
     pub(crate) fn add_successor_if_last(&self, node: &Node) -> bool {
         let mut links = self.links.lock();
         let is_last = self.is_last(&links);
@@ -251,7 +257,8 @@ impl Head {
         is_last
     }
 
-    /// Makes a latch wait for this task, unless it is closed. The caller drops the dead latches outside locks.
+    /// Makes a latch wait for this task, unless it is closed. The caller drops the dead latches outside
+    /// locks.
     pub(crate) fn add_latch(&self, latch: &Arc<Latch>, dead: &mut DeadLatches) {
         let mut links = self.links.lock();
         if !self.is_closed() {
@@ -269,9 +276,9 @@ impl Head {
         Ok(())
     }
 
-    /// Makes a latch that waits for all tasks wait for this one, unless another task comes after this one. A task that comes after
-    /// it may be closed before the functions return that wait for the group of this one. The caller drops the dead latches outside
-    /// locks.
+    /// Makes a latch that waits for all tasks wait for this one, unless another task comes after this one. A
+    /// task that comes after it may be closed before the functions return that wait for the group of this
+    /// one. The caller drops the dead latches outside locks.
     pub(crate) fn add_latch_if_last(&self, latch: &Arc<Latch>, dead: &mut DeadLatches) {
         let mut links = self.links.lock();
         if self.is_last(&links) || self.group.is_some() && !self.is_closed() {
@@ -284,9 +291,10 @@ impl Head {
         !self.is_done() && links.successors.is_empty()
     }
 
-    /// Calls the callbacks, outside the lock, and then marks the task as done: whatever waits for the task or for the runtime
-    /// goes on after the callbacks. Returns what waits; the latches of a task in a group are those of [`close`](Self::close). It is
-    /// dropped outside locks: a successor may be the last reference to an error of the program.
+    /// Calls the callbacks, outside the lock, and then marks the task as done: whatever waits for the task or
+    /// for the runtime goes on after the callbacks. Returns what waits; the latches of a task in a group are
+    /// those of [`close`](Self::close). It is dropped outside locks: a successor may be the last reference to
+    /// an error of the program.
     #[inline]
     pub(crate) fn complete(&self, mut call: impl FnMut(Callback)) -> Completed {
         let mut links = self.links.lock();
@@ -321,10 +329,11 @@ impl Head {
         }
     }
 
-    /// Ends the submission of a task with this many dependencies, some of which may be done by now. Returns whether the task
-    /// is ready.
+    /// Ends the submission of a task with this many dependencies, some of which may be done by now. Returns
+    /// whether the task is ready.
     pub(crate) fn wait_for_dependencies(&self, dependencies: u32) -> bool {
-        // The count has already fallen by the dependencies that are done. All sums are modulo 2^32. AcqRel: as in `release`.
+        // The count has already fallen by the dependencies that are done. All sums are modulo 2^32. AcqRel:
+        // as in `release`.
         let change = dependencies.wrapping_sub(SUBMITTING);
         self.pending.fetch_add(change, AcqRel).wrapping_add(change) == 0
     }
@@ -356,15 +365,16 @@ impl Head {
         assert!(before & LATER == 0, "a task has one completion");
     }
 
-    /// The body has returned. Returns whether the calling thread retires the task: not if its end is still to come. Then the
-    /// task may be gone, and the runtime with it.
+    /// The body has returned. Returns whether the calling thread retires the task: not if its end is still to
+    /// come. Then the task may be gone, and the runtime with it.
     #[inline]
     pub(crate) fn body_has_returned(&self) -> bool {
         // AcqRel: the thread that retires the task sees everything that the other one has done.
         self.state.load(Relaxed) & LATER == 0 || self.state.fetch_or(BEGUN, AcqRel) & ENDED != 0
     }
 
-    /// The completion was finished. Returns whether the calling thread retires the task: not if its body has not returned yet.
+    /// The completion was finished. Returns whether the calling thread retires the task: not if its body has
+    /// not returned yet.
     pub(crate) fn completion_is_finished(&self) -> bool {
         // AcqRel: as above.
         self.state.fetch_or(ENDED, AcqRel) & BEGUN != 0
@@ -372,12 +382,14 @@ impl Head {
 
     /// Cancels the task. Returns `false` if it has begun or is done.
     pub(crate) fn cancel(&self) -> bool {
-        // Never a claimed task: also between the claim and the beginning of the task, the answer must be `false`.
+        // Never a claimed task: also between the claim and the beginning of the task, the answer must be
+        // `false`.
         let unclaimed = |state| (state & (CLAIMED | COMMITTED) == 0).then_some(state | CANCELLED);
         self.state.fetch_update(AcqRel, Acquire, unclaimed).is_ok()
     }
 
-    /// From now on the task cannot be cancelled. Returns `false` if it has been, by a handle or with its group.
+    /// From now on the task cannot be cancelled. Returns `false` if it has been, by a handle or with its
+    /// group.
     pub(crate) fn commit(&self) -> bool {
         if self.is_cancelled() {
             return false;

@@ -1,17 +1,20 @@
-//! Tasks that end later than their bodies return: their work goes on elsewhere, in a transport or on a device, and no thread
-//! waits for it.
+//! Tasks that end later than their bodies return: their work goes on elsewhere, in a transport or on a
+//! device, and no thread waits for it.
 //!
 //! # Protocol
-//! 1. A thread claims the task and calls [`Body::begin`](super::node::Body::begin). The body starts the work and takes the
-//!    [`Completion`], which sets `LATER`. From then on the completion may be finished, on any thread.
-//! 2. When the body has returned, the claiming thread sets `BEGUN`. The thread that finishes the completion sets `ENDED`. Either
-//!    may come first: the work may be done before `begin` returns. The thread that finds the other bit set retires the task.
+//! 1. A thread claims the task and calls [`Body::begin`](super::node::Body::begin). The body starts the work
+//!    and takes the [`Completion`], which sets `LATER`. From then on the completion may be finished, on any
+//!    thread.
+//! 2. When the body has returned, the claiming thread sets `BEGUN`. The thread that finishes the completion
+//!    sets `ENDED`. Either may come first: the work may be done before `begin` returns. The thread that finds
+//!    the other bit set retires the task.
 //! 3. The thread that finds it not set uses neither the task nor the runtime any more.
 //!
-//! A task of a [queue](super::queued) has one step more: it also waits for the end of tasks that were handed over before it.
+//! A task of a [queue](super::queued) has one step more: it also waits for the end of tasks that were handed
+//! over before it.
 //!
-//! A completion is finished once. If it is dropped instead, the task fails. A body that fails after it has taken its completion
-//! fails the task, which still ends with the completion.
+//! A completion is finished once. If it is dropped instead, the task fails. A body that fails after it has
+//! taken its completion fails the task, which still ends with the completion.
 
 use super::node::{Completion, Later, Node};
 use crate::error::Cause;
@@ -37,16 +40,16 @@ impl<'a> Later<'a> {
 }
 
 impl Completion {
-    /// Ends the task, on the calling thread, which goes on with tasks that take only a moment. The caller holds no lock: this
-    /// may call functions of the program.
+    /// Ends the task, on the calling thread, which goes on with tasks that take only a moment. The caller
+    /// holds no lock: this may call functions of the program.
     pub(crate) fn finish(mut self, result: Result<(), Cause>) {
         if let Some(node) = self.0.take() {
             node.end_later(result, true);
         }
     }
 
-    /// Ends the task as [`finish`](Self::finish) does, after a call of `release`, which drops handles of the program: inside the task, as the body
-    /// does.
+    /// Ends the task as [`finish`](Self::finish) does, after a call of `release`, which drops handles of the
+    /// program: inside the task, as the body does.
     pub(crate) fn finish_after(self, release: impl FnOnce(), result: Result<(), Cause>) {
         if let Some(node) = &self.0 {
             node.runtime.inside_task(release);
@@ -54,8 +57,8 @@ impl Completion {
         self.finish(result);
     }
 
-    /// Ends the task as [`finish`](Self::finish) does, on a thread that is about to end other tasks. It queues the kernels that become ready,
-    /// even if it is a worker.
+    /// Ends the task as [`finish`](Self::finish) does, on a thread that is about to end other tasks. It
+    /// queues the kernels that become ready, even if it is a worker.
     pub(crate) fn finish_before_others(mut self, result: Result<(), Cause>) {
         if let Some(node) = self.0.take() {
             node.end_later(result, false);

@@ -8,8 +8,8 @@ use crate::{
 use std::{mem, sync::Arc};
 
 impl Links {
-    /// Adds a latch. Latches for which no thread waits any more must not pile up on a task that runs for long: some of them are
-    /// moved to `dead`.
+    /// Adds a latch. Latches for which no thread waits any more must not pile up on a task that runs for
+    /// long: some of them are moved to `dead`.
     pub(super) fn add_latch(&mut self, latch: &Arc<Latch>, dead: &mut DeadLatches) {
         latch.add();
         let latch = Arc::clone(latch);

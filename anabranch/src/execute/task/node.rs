@@ -1,37 +1,41 @@
 //! Nodes: tasks from their submission until nothing refers to them any more.
 //!
-//! This file has the types. What they do is in [`head`](super::head), [`links`](super::links), [`later`](super::later) and
-//! [`queued`](super::queued).
+//! This file has the types. What they do is in [`head`](super::head), [`links`](super::links),
+//! [`later`](super::later) and [`queued`](super::queued).
 //!
 //! # One allocation
-//! A node is one `Arc`: the [`Head`], which every task has, and behind it the [`Body`], which is the closure with its bound
-//! accesses. The same `Arc` is the job in the queues of the pool and the lanes. The thread that runs a task empties the body,
-//! because destructors are the program's code and part of the task. The memory of the node itself stays in the
-//! [live tasks](crate::execute::live_tasks) for a while, until the runner has let go of it. So the thread that submits, which
-//! allocates nodes again and again, is also the thread that frees them: memory that one thread allocates and another
-//! frees is expensive. The memory of a long list of successors stays with the node for the same reason.
+//! A node is one `Arc`: the [`Head`], which every task has, and behind it the [`Body`], which is the closure
+//! with its bound accesses. The same `Arc` is the job in the queues of the pool and the lanes. The thread
+//! that runs a task empties the body, because destructors are the program's code and part of the task. The
+//! memory of the node itself stays in the [live tasks](crate::execute::live_tasks) for a while, until the
+//! runner has let go of it. So the thread that submits, which allocates nodes again and again, is also the
+//! thread that frees them: memory that one thread allocates and another frees is expensive. The memory of a
+//! long list of successors stays with the node for the same reason.
 //!
 //! # Protocol
-//! Two atomic fields hold the state of a node: the count `pending` of unfinished dependencies, and the bits of `state`.
+//! Two atomic fields hold the state of a node: the count `pending` of unfinished dependencies, and the bits
+//! of `state`.
 //!
-//! 1. A submitter creates the node with `pending` = `SUBMITTING`, so that it cannot become ready yet. Under the lock of the
-//!    runtime's state it adds the node to the successors of its unfinished dependencies.
-//! 2. The submitter replaces `SUBMITTING` by the number of these dependencies ([`Head::wait_for_dependencies`]). Those that
-//!    have completed meanwhile are subtracted already.
-//! 3. Each dependency that completes subtracts one ([`Head::release`]), and so does one that is handed over to the same queue: see
-//!    [`queued`](super::queued). The thread that reaches zero makes the task ready: it queues or claims it, or gives it to the
-//!    scheduler of conflicts.
-//! 4. A thread that finds a ready task claims it by setting `CLAIMED` ([`Head::claim`]). Of several threads one succeeds. It
-//!    may give the claim back before it begins ([`Head::unclaim`]), to queue the task again.
-//! 5. That thread runs the body, or skips it if the task is poisoned or cancelled. A failure becomes the poison of the node.
-//!    The end of a body that has taken its [`Completion`] comes later: see [`later`](super::later). How a task of a queue ends is
-//!    decided there.
-//! 6. The same thread takes out the callbacks and calls them, until there are none. Then it sets `DONE` under the lock of the
-//!    links and takes out the successors ([`Head::complete`]). A thread that locks the links later sees `DONE` and adds none.
+//! 1. A submitter creates the node with `pending` = `SUBMITTING`, so that it cannot become ready yet. Under
+//!    the lock of the runtime's state it adds the node to the successors of its unfinished dependencies.
+//! 2. The submitter replaces `SUBMITTING` by the number of these dependencies
+//!    ([`Head::wait_for_dependencies`]). Those that have completed meanwhile are subtracted already.
+//! 3. Each dependency that completes subtracts one ([`Head::release`]), and so does one that is handed over
+//!    to the same queue: see [`queued`](super::queued). The thread that reaches zero makes the task ready: it
+//!    queues or claims it, or gives it to the scheduler of conflicts.
+//! 4. A thread that finds a ready task claims it by setting `CLAIMED` ([`Head::claim`]). Of several threads
+//!    one succeeds. It may give the claim back before it begins ([`Head::unclaim`]), to queue the task again.
+//! 5. That thread runs the body, or skips it if the task is poisoned or cancelled. A failure becomes the
+//!    poison of the node. The end of a body that has taken its [`Completion`] comes later: see
+//!    [`later`](super::later). How a task of a queue ends is decided there.
+//! 6. The same thread takes out the callbacks and calls them, until there are none. Then it sets `DONE` under
+//!    the lock of the links and takes out the successors ([`Head::complete`]). A thread that locks the links
+//!    later sees `DONE` and adds none.
 //! 7. It hands the poison on to the successors that need it, and releases them.
-//! 8. If the task is in a group, the thread counts it as completed for the group and calls the functions that wait for the group.
-//! 9. It sets `CLOSED` under the lock and takes out the latches ([`Head::close`]). A thread that locks the links later adds none. A task
-//!    that is in no group is closed in step 6.
+//! 8. If the task is in a group, the thread counts it as completed for the group and calls the functions that
+//!    wait for the group.
+//! 9. It sets `CLOSED` under the lock and takes out the latches ([`Head::close`]). A thread that locks the
+//!    links later adds none. A task that is in no group is closed in step 6.
 //! 10. It counts the task as completed, and releases the latches.
 //!
 //! | state | `pending` | bits | next state |
@@ -44,8 +48,9 @@
 //! | done | 0 | `CLAIMED`, `DONE` | closed, by the claiming thread |
 //! | closed | 0 | `CLAIMED`, `DONE`, `CLOSED` | |
 //!
-//! `CANCELLED` is set by any thread until the task is claimed or committed. `POISONED` is set when there is a poison in the links: by the
-//! submitter, by a dependency that completes, or by the claiming thread. `QUEUED` and `HIDDEN` are set before the node is shared, and stay.
+//! `CANCELLED` is set by any thread until the task is claimed or committed. `POISONED` is set when there is a
+//! poison in the links: by the submitter, by a dependency that completes, or by the claiming thread. `QUEUED`
+//! and `HIDDEN` are set before the node is shared, and stay.
 //!
 //! | field | read by | written by |
 //! |---|---|---|
@@ -58,21 +63,24 @@
 //! | body | the claiming thread | the claiming thread |
 //!
 //! # Failures
-//! A *poison* is the failure because of which a task has not written its results: its own, or that of a task whose results
-//! it needs. It is handed on along dependencies according to what the successor [needs](Needs): along true dependencies on a
-//! buffer, and along the serial dependencies of a host object. If a task is poisoned for several reasons, the failure with the
-//! oldest root counts, in whatever order they happen; a cancellation gives way to a failure, and one before a task began to one after that.
+//! A *poison* is the failure because of which a task has not written its results: its own, or that of a task
+//! whose results it needs. It is handed on along dependencies according to what the successor [needs](Needs):
+//! along true dependencies on a buffer, and along the serial dependencies of a host object. If a task is
+//! poisoned for several reasons, the failure with the oldest root counts, in whatever order they happen; a
+//! cancellation gives way to a failure, and one before a task began to one after that.
 //!
-//! With several nodes, dependencies hand nothing on. Each node knows which regions are poisoned instead (`nodes::poison`).
+//! With several nodes, dependencies hand nothing on. Each node knows which regions are poisoned instead
+//! (`nodes::poison`).
 //!
 //! # Cancellation
-//! A handle cancels its task by a bit of the state. The token of its [group](Group) is read when the turn of the task has come. A
-//! cancelled task poisons the buffers that it was to write. It has not touched its host objects, as the program wished,
-//! so they stay good, and later tasks on them run. Replays that have begun end early, and poison them. A cancellation is not reported.
+//! A handle cancels its task by a bit of the state. The token of its [group](Group) is read when the turn of
+//! the task has come. A cancelled task poisons the buffers that it was to write. It has not touched its host
+//! objects, as the program wished, so they stay good, and later tasks on them run. Replays that have begun
+//! end early, and poison them. A cancellation is not reported.
 //!
-//! A task that begins on all nodes or on none is *committed* on a node when that node tells the others that it is ready
-//! ([`Head::commit`]). From then on a cancellation comes too late. When all nodes are ready, it is *permitted* ([`Head::permit`]), and runs also
-//! if the run on several nodes ends meanwhile.
+//! A task that begins on all nodes or on none is *committed* on a node when that node tells the others that
+//! it is ready ([`Head::commit`]). From then on a cancellation comes too late. When all nodes are ready, it
+//! is *permitted* ([`Head::permit`]), and runs also if the run on several nodes ends meanwhile.
 
 use super::{
     part::Part,
@@ -102,12 +110,12 @@ use std::{
 
 /// The work of a task.
 pub(crate) trait Body: Send + 'static {
-    /// Does the work, once. Drops the closures of the program, with everything that they hold, before it returns: destructors
-    /// are the program's code and run as part of the task.
+    /// Does the work, once. Drops the closures of the program, with everything that they hold, before it
+    /// returns: destructors are the program's code and run as part of the task.
     fn run(&mut self, compute: &Compute) -> Result<(), Cause>;
 
-    /// Begins the work, on a thread that has claimed the task. The task ends when this returns, unless the body has taken the
-    /// [`Completion`] of the task: then it ends when that is finished, too.
+    /// Begins the work, on a thread that has claimed the task. The task ends when this returns, unless the
+    /// body has taken the [`Completion`] of the task: then it ends when that is finished, too.
     #[inline]
     fn begin(&mut self, compute: &Compute, _: Later<'_>) -> Result<(), Cause> {
         self.run(compute)
@@ -116,7 +124,8 @@ pub(crate) trait Body: Send + 'static {
     /// Is called instead of `run` if the task is poisoned or cancelled. Drops everything that `run` drops.
     fn skip(&mut self, why: &Arc<Failure>);
 
-    /// Is called before a task of a [queue](super::queued) ends, well or not, also after `skip`. It calls no code of the program.
+    /// Is called before a task of a [queue](super::queued) ends, well or not, also after `skip`. It calls no
+    /// code of the program.
     #[inline]
     fn end(&mut self, _well: bool) {}
 }
@@ -165,14 +174,14 @@ impl<B: Body> Job for Entry<B> {
 pub(crate) struct Node(Arc<dyn Task>);
 
 impl Node {
-    /// A node with the head and the body that these functions make. They are called when there is memory for the node, so that the
-    /// compiler writes both where they stay instead of copying them there.
+    /// A node with the head and the body that these functions make. They are called when there is memory for
+    /// the node, so that the compiler writes both where they stay instead of copying them there.
     #[inline(always)]
     pub(crate) fn new<B: Body>(head: impl FnOnce() -> Head, body: impl FnOnce() -> B) -> Self {
         let entry = Arc::<Entry<B>>::new_uninit();
         let place = Arc::as_ptr(&entry).cast::<Entry<B>>().cast_mut();
-        // SAFETY: no other thread has the new `Arc`. Both fields are written before the entry counts as initialised. If one of the
-        // functions panics, the entry never does, and what was written is leaked.
+        // SAFETY: no other thread has the new `Arc`. Both fields are written before the entry counts as
+        // initialised. If one of the functions panics, the entry never does, and what was written is leaked.
         unsafe {
             (&raw mut (*place).head).write(head());
             (&raw mut (*place).body).write(Mutex::new(body()));
@@ -210,27 +219,32 @@ impl fmt::Debug for Node {
     }
 }
 
-/// What a node asks of its runtime. `Core` implements it, so that the files about nodes need not import `Core`.
+/// What a node asks of its runtime. `Core` implements it, so that the files about nodes need not import
+/// `Core`.
 pub(crate) trait TaskRuntime: Send + Sync {
-    /// Runs a claimed task on this thread, and then tasks that it made ready and that may run here. The runtime may be gone when this returns.
+    /// Runs a claimed task on this thread, and then tasks that it made ready and that may run here. The
+    /// runtime may be gone when this returns.
     fn run(&self, node: Node, runner: Runner);
 
-    /// Ends a task whose body has returned before, on the thread that hears of the end of its work. `is_last` says that the transfer
-    /// of this task ends no other task after it. The runtime may be gone when this returns.
+    /// Ends a task whose body has returned before, on the thread that hears of the end of its work. `is_last`
+    /// says that the transfer of this task ends no other task after it. The runtime may be gone when this
+    /// returns.
     fn end_later(&self, node: Node, result: Result<(), Cause>, is_last: bool);
 
     /// A strong reference, which keeps the memory of the runtime alive.
     fn share(&self) -> Option<Arc<dyn TaskRuntime>>;
 
-    /// Waits for an event that a task with these pieces sets. The calling thread runs the pieces that can start, and no other task.
+    /// Waits for an event that a task with these pieces sets. The calling thread runs the pieces that can
+    /// start, and no other task.
     fn wait_for_task(&self, pieces: &[Node], event: &Event, call: &'static str);
 
     /// Polls an event for a future. A future never blocks, but in a seeded runtime it runs tasks.
     fn poll(&self, event: &Event, context: &mut Context<'_>) -> Poll<()>;
 }
 
-/// The part of a node that every task has. Fields that change come first, next to the reference counts in front of them, so
-/// that a thread which looks at a task that another thread has run fetches one cache line. What only tasks of queues use comes last.
+/// The part of a node that every task has. Fields that change come first, next to the reference counts in
+/// front of them, so that a thread which looks at a task that another thread has run fetches one cache line.
+/// What only tasks of queues use comes last.
 #[repr(C)]
 pub(crate) struct Head {
     /// Dependencies that are not done; `SUBMITTING` more while the task is being submitted.
@@ -253,7 +267,8 @@ pub(crate) struct Head {
     pub(crate) marks: Marks,
     /// With several nodes, of the part of a task that this one executes.
     pub(crate) part: Option<Box<Part>>,
-    /// Of a task of a queue: its own work if that has not ended, and the dependencies that were handed over and have not ended.
+    /// Of a task of a queue: its own work if that has not ended, and the dependencies that were handed over
+    /// and have not ended.
     pub(super) unended: AtomicU32,
     /// Of a task of a queue: the memory of its device.
     pub(super) queue: MemoryId,
@@ -301,7 +316,8 @@ pub(super) struct Others {
     pub(super) outcome: Option<Cause>,
 }
 
-/// Latches for which no thread waits any more. They are dropped outside locks: a waker in them is the program's own.
+/// Latches for which no thread waits any more. They are dropped outside locks: a waker in them is the
+/// program's own.
 pub(crate) type DeadLatches = Vec<Arc<Latch>>;
 
 /// The right of a body that has begun to end its task later.

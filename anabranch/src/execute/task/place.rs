@@ -11,7 +11,8 @@ pub(crate) enum Place {
     Blocking,
     /// On any thread that finds it ready, because it takes only a moment.
     Inline,
-    /// Likewise, and it begins a transfer between nodes: the sooner it begins, the sooner another node goes on.
+    /// Likewise, and it begins a transfer between nodes: the sooner it begins, the sooner another node goes
+    /// on.
     Transfer,
 }
 
@@ -22,7 +23,8 @@ pub(crate) enum Runner {
     Worker,
     /// A host lane.
     Lane,
-    /// A thread of the program that waits for this task or for room, or has just submitted it. Other tasks must not delay it.
+    /// A thread of the program that waits for this task or for room, or has just submitted it. Other tasks
+    /// must not delay it.
     Program,
 }
 

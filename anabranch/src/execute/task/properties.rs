@@ -27,7 +27,8 @@ pub(crate) struct Contention {
     pub(crate) effects: SmallVec<[Effect; 2]>,
     /// The priority among tasks that may conflict.
     pub(crate) priority: i32,
-    /// Its slot in the scheduler; `u32::MAX` until its dependencies are done. Written and read under the lock of the scheduler.
+    /// Its slot in the scheduler; `u32::MAX` until its dependencies are done. Written and read under the lock
+    /// of the scheduler.
     pub(crate) slot: AtomicU32,
 }
 
@@ -43,8 +44,8 @@ pub(crate) enum Needs {
 }
 
 impl Needs {
-    /// Whether the failure of the one task is a reason to skip the other. A task that was cancelled before it began has not touched its host
-    /// objects, as the program wished: they are good.
+    /// Whether the failure of the one task is a reason to skip the other. A task that was cancelled before it
+    /// began has not touched its host objects, as the program wished: they are good.
     pub(crate) fn is_broken_by(self, failure: &Arc<Failure>) -> bool {
         match self {
             Self::End => false,

@@ -1,26 +1,33 @@
-//! Tasks of queues. A device does its work in the order in which it was handed over. So a task need not wait for the end of a task that it
-//! depends on if both go to one device: it begins as soon as the other one was *handed over*. A chain of launches reaches its device without a
-//! pause, and the device may do all of it at once.
+//! Tasks of queues. A device does its work in the order in which it was handed over. So a task need not wait
+//! for the end of a task that it depends on if both go to one device: it begins as soon as the other one was
+//! *handed over*. A chain of launches reaches its device without a pause, and the device may do all of it at
+//! once.
 //!
 //! # Protocol
-//! The body of a task of a queue hands its work to the device and takes the completion: see [`later`](super::later). The count `unended` has
-//! one for this work of the task, and one for each task that it depends on and that has been handed over to the same queue, but has not ended.
+//! The body of a task of a queue hands its work to the device and takes the completion: see
+//! [`later`](super::later). The count `unended` has one for this work of the task, and one for each task that
+//! it depends on and that has been handed over to the same queue, but has not ended.
 //!
-//! 1. A thread claims the task and runs its body, or skips it. A failure is kept as the *outcome*: it is not the failure of the task yet.
-//! 2. If the body has begun the work, the same thread hands the task over, before it sets `BEGUN` ([`Head::hand_over`]). Under the lock of the links it
-//!    sets `HANDED`, adds one to `unended` of each successor of the same queue and marks its link. Without the lock it then releases these successors,
-//!    as a dependency that is done does. All others still wait.
-//! 3. A submitter that makes a task of the same queue wait for this one takes the same lock. If it finds `HANDED`, it adds one to `unended` and not
-//!    to `pending` ([`Head::add_successor`]).
-//! 4. The thread that finds both `BEGUN` and the completion finished subtracts the one for the work ([`Head::work_has_ended`]). An error of the device
-//!    has become the outcome before, if there was none.
-//! 5. The thread that brings `unended` to zero ends the task (`Node::conclude`). All that the task depends on has ended. So the poison is
-//!    final: with a poison the task counts as skipped, although the device may have done its work, with values that no task sees. Otherwise
-//!    the outcome counts. The body learns how the task has ended ([`Body::end`](super::node::Body::end)), and the task is retired.
-//! 6. A task that is retired hands its poison on. Then it subtracts one from `unended` of the successors whose links are marked
-//!    ([`Head::dependency_has_ended`]), and from `pending` of the others. The thread goes on with tasks that this has ended.
+//! 1. A thread claims the task and runs its body, or skips it. A failure is kept as the *outcome*: it is not
+//!    the failure of the task yet.
+//! 2. If the body has begun the work, the same thread hands the task over, before it sets `BEGUN`
+//!    ([`Head::hand_over`]). Under the lock of the links it sets `HANDED`, adds one to `unended` of each
+//!    successor of the same queue and marks its link. Without the lock it then releases these successors, as
+//!    a dependency that is done does. All others still wait.
+//! 3. A submitter that makes a task of the same queue wait for this one takes the same lock. If it finds
+//!    `HANDED`, it adds one to `unended` and not to `pending` ([`Head::add_successor`]).
+//! 4. The thread that finds both `BEGUN` and the completion finished subtracts the one for the work
+//!    ([`Head::work_has_ended`]). An error of the device has become the outcome before, if there was none.
+//! 5. The thread that brings `unended` to zero ends the task (`Node::conclude`). All that the task depends on
+//!    has ended. So the poison is final: with a poison the task counts as skipped, although the device may
+//!    have done its work, with values that no task sees. Otherwise the outcome counts. The body learns how
+//!    the task has ended ([`Body::end`](super::node::Body::end)), and the task is retired.
+//! 6. A task that is retired hands its poison on. Then it subtracts one from `unended` of the successors
+//!    whose links are marked ([`Head::dependency_has_ended`]), and from `pending` of the others. The thread
+//!    goes on with tasks that this has ended.
 //!
-//! So a task of a queue ends after all that it depends on, like any task, and with the same failure in every schedule.
+//! So a task of a queue ends after all that it depends on, like any task, and with the same failure in every
+//! schedule.
 //!
 //! A task of a queue has the bit `QUEUED` from the beginning.
 //!
@@ -64,7 +71,8 @@ impl Head {
         node.is_queued() && self.queue == node.queue
     }
 
-    /// Whether `node` goes to the queue of this task, which has been handed over. The caller holds the lock of the links.
+    /// Whether `node` goes to the queue of this task, which has been handed over. The caller holds the lock
+    /// of the links.
     pub(super) fn is_handed_to_queue_of(&self, node: &Node) -> bool {
         self.state.load(Relaxed) & HANDED != 0 && self.has_queue_of(node)
     }
@@ -75,8 +83,8 @@ impl Head {
         self.unended.fetch_add(1, Relaxed);
     }
 
-    /// Hands the task over, if its body has begun its work, on the thread that has claimed it. Calls `ready` with each successor of the same
-    /// queue whose other dependencies are done.
+    /// Hands the task over, if its body has begun its work, on the thread that has claimed it. Calls `ready`
+    /// with each successor of the same queue whose other dependencies are done.
     pub(crate) fn hand_over(&self, mut ready: impl FnMut(Node)) {
         if self.state.load(Relaxed) & LATER == 0 {
             return;
@@ -118,19 +126,21 @@ impl Head {
         self.links.lock().others.as_mut()?.outcome.take()
     }
 
-    /// The work of the task has ended. Returns whether the calling thread ends the task: not if it depends on a task that has not ended.
+    /// The work of the task has ended. Returns whether the calling thread ends the task: not if it depends on
+    /// a task that has not ended.
     pub(crate) fn work_has_ended(&self) -> bool {
         self.has_ended_one()
     }
 
-    /// A task that was handed over before this one has ended. Returns whether the calling thread ends this task: not if its work, or
-    /// another dependency, has not ended.
+    /// A task that was handed over before this one has ended. Returns whether the calling thread ends this
+    /// task: not if its work, or another dependency, has not ended.
     pub(crate) fn dependency_has_ended(&self) -> bool {
         self.has_ended_one()
     }
 
     fn has_ended_one(&self) -> bool {
-        // AcqRel: the thread that ends the task sees all that the others have done, and the poisons that they have handed on.
+        // AcqRel: the thread that ends the task sees all that the others have done, and the poisons that they
+        // have handed on.
         self.unended.fetch_sub(1, AcqRel) == 1
     }
 }

@@ -70,8 +70,8 @@ fn of_failure(failure: &Failure) -> Status {
     }
 }
 
-/// Calls `callback` once, with the last status of a task with these pieces: on the thread that completes the last of them, or now if
-/// they are done.
+/// Calls `callback` once, with the last status of a task with these pieces: on the thread that completes the
+/// last of them, or now if they are done.
 pub(super) fn on_done(pieces: &Pieces, callback: impl FnOnce(Status) + Send + 'static) {
     if let [only] = &pieces[..] {
         return only.on_done(callback);
@@ -97,7 +97,8 @@ pub(super) fn on_done(pieces: &Pieces, callback: impl FnOnce(Status) + Send + 's
 }
 
 impl Node {
-    /// Calls `callback` once, with the last status of the task: on the thread that completes it, or now if it is done.
+    /// Calls `callback` once, with the last status of the task: on the thread that completes it, or now if it
+    /// is done.
     pub(crate) fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
         let marks = Marks::current();
         let callback: Callback = Box::new(move |head| {
@@ -123,8 +124,8 @@ impl Group {
 }
 
 impl GroupHandle {
-    /// Calls `callback` once, with the status of the group: when no task is in flight, on the thread that completes the last one,
-    /// or now. `location` is where the program has given it.
+    /// Calls `callback` once, with the status of the group: when no task is in flight, on the thread that
+    /// completes the last one, or now. `location` is where the program has given it.
     pub(crate) fn on_done(
         &self,
         location: &'static Location<'static>,

@@ -43,7 +43,8 @@ impl Compute {
         self.checked
     }
 
-    /// Calls `kernel` once for each chunk, on all compute threads. Of several chunks that panic, the first counts.
+    /// Calls `kernel` once for each chunk, on all compute threads. Of several chunks that panic, the first
+    /// counts.
     pub(crate) fn run_chunks(
         &self,
         chunks: usize,
@@ -80,8 +81,8 @@ impl Compute {
         self.draw.as_deref()
     }
 
-    /// Calls `take_part` with each number below `count`, on as many threads as there are, of which this is one. A thread may get several numbers,
-    /// one after the other. `take_part` does not panic.
+    /// Calls `take_part` with each number below `count`, on as many threads as there are, of which this is
+    /// one. A thread may get several numbers, one after the other. `take_part` does not panic.
     pub(crate) fn run_strands(&self, count: usize, take_part: impl Fn(usize) + Sync) {
         if count == 1 {
             return self.pool.run_one(self.threads, || take_part(0));

@@ -1,8 +1,9 @@
-//! The executor: the threads that run tasks, or in a seeded runtime the order in which waiting threads run them.
+//! The executor: the threads that run tasks, or in a seeded runtime the order in which waiting threads run
+//! them.
 //!
-//! Kernels and fences run on the workers of a pool, host tasks on *lanes*, which are threads that may block. A runtime with
-//! [`Builder::seeded`](crate::Builder::seeded) has neither: there the threads of the program run all tasks. Every difference
-//! between the two is decided here.
+//! Kernels and fences run on the workers of a pool, host tasks on *lanes*, which are threads that may block.
+//! A runtime with [`Builder::seeded`](crate::Builder::seeded) has neither: there the threads of the program
+//! run all tasks. Every difference between the two is decided here.
 
 use super::{compute::Compute, seeded::Seeded};
 use crate::{
@@ -60,7 +61,8 @@ impl Threads {
         let host_tasks = match settings.seed {
             Some(seed) => HostTasks::Seed(seed),
             None => {
-                // One fewer than threads: a thread of the program submits or waits meanwhile, and helps while it waits.
+                // One fewer than threads: a thread of the program submits or waits meanwhile, and helps while
+                // it waits.
                 let eager = if settings.helps() { (threads - 1).max(1) } else { threads };
                 let lanes = Lanes::new(eager, settings.host_lanes, format!("{}host-", settings.name));
                 HostTasks::Lanes(lanes.map_err(|source| PoolError::Spawn { started: threads, source })?)
@@ -133,16 +135,16 @@ impl Executor {
         }
     }
 
-    /// In a seeded runtime, runs tasks while `condition` holds and there is one that can start; returns `true`. In any other
-    /// runtime, does nothing; returns `false`.
+    /// In a seeded runtime, runs tasks while `condition` holds and there is one that can start; returns
+    /// `true`. In any other runtime, does nothing; returns `false`.
     pub(crate) fn run_while(&self, mut condition: impl FnMut() -> bool) -> bool {
         let Mode::Seeded(seeded) = &self.mode else { return false };
         while condition() && seeded.step() {}
         true
     }
 
-    /// Polls an event for a future. In a seeded runtime, first runs tasks until the event is set or no task can start, and
-    /// wakes the future when one can.
+    /// Polls an event for a future. In a seeded runtime, first runs tasks until the event is set or no task
+    /// can start, and wakes the future when one can.
     pub(crate) fn poll(&self, event: &Event, context: &mut Context<'_>) -> Poll<()> {
         let Mode::Seeded(seeded) = &self.mode else { return event.poll(context) };
         loop {
@@ -154,7 +156,8 @@ impl Executor {
         }
     }
 
-    /// Runs this task on the calling thread, if it can start and no thread has claimed it. Returns whether any task was run.
+    /// Runs this task on the calling thread, if it can start and no thread has claimed it. Returns whether
+    /// any task was run.
     pub(crate) fn help_with(&self, node: &Node) -> bool {
         if let Mode::Seeded(seeded) = &self.mode {
             return seeded.step();
@@ -169,7 +172,8 @@ impl Executor {
         claimed
     }
 
-    /// Whether a thread that waits may run this task. It always runs what takes only a moment: no code of the program.
+    /// Whether a thread that waits may run this task. It always runs what takes only a moment: no code of the
+    /// program.
     fn may_help(&self, node: &Node) -> bool {
         match node.place {
             Place::Inline | Place::Transfer => true,
@@ -178,9 +182,9 @@ impl Executor {
         }
     }
 
-    /// Runs a queued host task on the calling thread, if `waits_for` says that it may. Returns whether any task was run. If the first
-    /// task in the queue is another one, declared as blocking, or not begun where the caller is, `helps` becomes `false`: the
-    /// caller must not be delayed by it.
+    /// Runs a queued host task on the calling thread, if `waits_for` says that it may. Returns whether any
+    /// task was run. If the first task in the queue is another one, declared as blocking, or not begun where
+    /// the caller is, `helps` becomes `false`: the caller must not be delayed by it.
     pub(crate) fn help_with_any(&self, waits_for: impl Fn(&Node) -> bool, helps: &mut bool) -> bool {
         let lanes = match &self.mode {
             Mode::Seeded(seeded) => return seeded.step(),

@@ -1,9 +1,10 @@
-//! The tasks of a seeded runtime. They run on the threads that submit and wait, one at a time, in an order drawn from a
-//! seed, so that a test can repeat the order that brought a bug to light.
+//! The tasks of a seeded runtime. They run on the threads that submit and wait, one at a time, in an order
+//! drawn from a seed, so that a test can repeat the order that brought a bug to light.
 //!
-//! A thread that waits looks for tasks now and then. A future cannot: if no task can start when it is polled, it leaves its
-//! waker here. The next task that can start wakes it, whichever thread has made that task ready. If no thread of the program
-//! runs the tasks that can start, a thread of the runtime does: see [`standstill`].
+//! A thread that waits looks for tasks now and then. A future cannot: if no task can start when it is polled,
+//! it leaves its waker here. The next task that can start wakes it, whichever thread has made that task
+//! ready. If no thread of the program runs the tasks that can start, a thread of the runtime does: see
+//! [`standstill`].
 
 use super::standstill::{self, Activity, MayStandStill};
 use crate::{
@@ -48,7 +49,8 @@ impl State {
     /// Draws a task that can start and that the calling thread may run: see [`RuntimeId::may_help`].
     fn choose(&mut self, draw: &Draw) -> Option<usize> {
         let runnable = self.ready.iter().filter(|node| node.may_help()).count();
-        // A thread that may run nothing of what can start does not count as looking for tasks: another thread must run them.
+        // A thread that may run nothing of what can start does not count as looking for tasks: another thread
+        // must run them.
         self.searches += u64::from(runnable > 0 || self.ready.is_empty());
         if runnable == 0 {
             return None;
@@ -105,7 +107,8 @@ impl Seeded {
         }
     }
 
-    /// Leaves the waker of a future, until a task can start. Returns `false` if one can start now that the caller may run.
+    /// Leaves the waker of a future, until a task can start. Returns `false` if one can start now that the
+    /// caller may run.
     pub(crate) fn leave_waker(&self, context: &Context<'_>) -> bool {
         // Wakers are the program's code: they are cloned and dropped outside the lock.
         let waker = LeftWaker::of(context);

@@ -1,9 +1,10 @@
 //! Seeded runtimes that stand still: one thread finds them, and has their tasks run.
 //!
-//! The tasks of a seeded runtime run on threads of the program that submit and wait. If no thread does so any more, the tasks
-//! that can start would never run: when only these tasks keep the runtime alive, for example. One thread watches all seeded
-//! runtimes. If tasks can start and no thread of the program looks for tasks for about a second, it starts a thread that
-//! runs them, still in the order of the seed. Programs that submit and wait without such a pause keep the order of their seed.
+//! The tasks of a seeded runtime run on threads of the program that submit and wait. If no thread does so any
+//! more, the tasks that can start would never run: when only these tasks keep the runtime alive, for example.
+//! One thread watches all seeded runtimes. If tasks can start and no thread of the program looks for tasks
+//! for about a second, it starts a thread that runs them, still in the order of the seed. Programs that
+//! submit and wait without such a pause keep the order of their seed.
 
 use parking_lot::{Condvar, Mutex};
 use std::{sync::Weak, thread, time::Duration};
@@ -11,8 +12,8 @@ use std::{sync::Weak, thread, time::Duration};
 /// How often the thread looks at each runtime. It sleeps while all of them are idle.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// A runtime that has stood still for this number of looks gets a thread. Looks are counted, and not the time: on a machine
-/// that is held up, the threads of the program are held up, too.
+/// A runtime that has stood still for this number of looks gets a thread. Looks are counted, and not the
+/// time: on a machine that is held up, the threads of the program are held up, too.
 const LOOKS: u32 = 100;
 
 static WATCHER: Watcher =
@@ -38,8 +39,8 @@ pub(super) enum Activity {
 
 /// A runtime whose tasks may stand still.
 pub(super) trait MayStandStill: Send + Sync {
-    /// What the threads of the program do with the tasks. If this is [`Idle`](Activity::Idle), the watch ends: the runtime asks for
-    /// a new one with its next task.
+    /// What the threads of the program do with the tasks. If this is [`Idle`](Activity::Idle), the watch
+    /// ends: the runtime asks for a new one with its next task.
     fn activity(&self) -> Activity;
 
     /// Runs all tasks that can start, on a thread of the runtime.

@@ -26,7 +26,8 @@ pub(super) enum Change {
     /// In a dry run: a weight for each of its nodes.
     SetWeights(Weights),
     Submit(RecordedTask),
-    /// With several nodes: the commands of this node for the task that was submitted last, and for the horizon behind it.
+    /// With several nodes: the commands of this node for the task that was submitted last, and for the
+    /// horizon behind it.
     Execute {
         node: u16,
         label: TaskLabel,

@@ -131,7 +131,8 @@ impl Drawings {
         }
     }
 
-    /// Draws the messages of the current launch, from the pushes of all nodes to the commands that await them.
+    /// Draws the messages of the current launch, from the pushes of all nodes to the commands that await
+    /// them.
     pub(super) fn connect_messages(&mut self) {
         let awaited = mem::take(&mut self.awaited);
         for (from, sent, target) in mem::take(&mut self.sent) {
@@ -143,7 +144,8 @@ impl Drawings {
 
     /// Writes the task graph to `path`, and the command graphs beside it.
     pub(super) fn write(&self, path: &Path, with_commands: bool) -> io::Result<()> {
-        /// Counts the runtimes of this process that have written graphs, so that none overwrites those of another.
+        /// Counts the runtimes of this process that have written graphs, so that none overwrites those of
+        /// another.
         static WRITTEN: AtomicUsize = AtomicUsize::new(0);
         let format = Format::from_path(path).map_err(io::Error::other)?;
         let number = WRITTEN.fetch_add(1, Relaxed);

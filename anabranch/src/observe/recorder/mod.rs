@@ -1,17 +1,19 @@
 //! Recording: the graphs of a program, for pictures, and dry runs for more nodes than there are.
 //!
-//! A recorded program runs as it always does. The recorder repeats everything that it submits in a second task graph. That
-//! graph has horizons and conflict edges, and forgets tasks by horizons instead of by their completion, so it is the same in
-//! every run. In a dry run the recorder also submits everything to the command graphs of as many nodes as the program asks
-//! for; none of these nodes exists. With several real nodes and without a dry run, the recorder draws the commands that this
-//! node executes. Drawings of both are bounded: what they leave out, they count.
+//! A recorded program runs as it always does. The recorder repeats everything that it submits in a second
+//! task graph. That graph has horizons and conflict edges, and forgets tasks by horizons instead of by their
+//! completion, so it is the same in every run. In a dry run the recorder also submits everything to the
+//! command graphs of as many nodes as the program asks for; none of these nodes exists. With several real
+//! nodes and without a dry run, the recorder draws the commands that this node executes. Drawings of both are
+//! bounded: what they leave out, they count.
 //!
 //! # No lock around mappers
-//! A dry run calls the range mappers of the program for chunks of nodes that do not exist. A mapper is the program's code: it
-//! may submit tasks, drop buffers and wait. So a change of the graphs is only queued under the lock of the runtime's state.
-//! When the thread has released the lock, it [applies](Recorder::apply) what is queued, unless another thread is doing that: then
-//! the other thread goes on with it. A mapper that submits a task on the way queues a change for the loop around it. Tasks of the
-//! same runtime queue changes, too, but leave it to the threads of the program to apply them: a mapper may wait for the tasks.
+//! A dry run calls the range mappers of the program for chunks of nodes that do not exist. A mapper is the
+//! program's code: it may submit tasks, drop buffers and wait. So a change of the graphs is only queued under
+//! the lock of the runtime's state. When the thread has released the lock, it [applies](Recorder::apply) what
+//! is queued, unless another thread is doing that: then the other thread goes on with it. A mapper that
+//! submits a task on the way queues a change for the loop around it. Tasks of the same runtime queue changes,
+//! too, but leave it to the threads of the program to apply them: a mapper may wait for the tasks.
 
 mod change;
 mod counts;
@@ -95,15 +97,16 @@ impl Recorder {
         self.queue.push(Change::Submit(task));
     }
 
-    /// Queues the commands of this node, of several, for the task that was submitted last. A dry run has commands of its own.
+    /// Queues the commands of this node, of several, for the task that was submitted last. A dry run has
+    /// commands of its own.
     pub(crate) fn execute(&self, label: &TaskLabel, commands: &[Command]) {
         if let (None, Some(node)) = (self.settings.nodes, self.settings.node) {
             self.queue.push(Change::Execute { node, label: label.clone(), commands: commands.to_vec() });
         }
     }
 
-    /// Applies the queued changes. If another thread is doing that and is far behind, the calling thread waits. The caller holds
-    /// no lock and is in no task of the runtime.
+    /// Applies the queued changes. If another thread is doing that and is far behind, the calling thread
+    /// waits. The caller holds no lock and is in no task of the runtime.
     pub(crate) fn apply(&self) {
         self.queue.catch_up(MAX_AHEAD, &self.recording);
         if self.finishes_later.load(Relaxed)
@@ -114,8 +117,8 @@ impl Recorder {
         }
     }
 
-    /// Waits until all changes are applied that were queued so far, except inside a mapper. The caller is in no task of the
-    /// runtime.
+    /// Waits until all changes are applied that were queued so far, except inside a mapper. The caller is in
+    /// no task of the runtime.
     pub(crate) fn catch_up(&self) {
         self.queue.catch_up(0, &self.recording);
     }

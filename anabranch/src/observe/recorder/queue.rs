@@ -8,7 +8,8 @@ use std::{
     thread::{self, ThreadId},
 };
 
-/// Applies changes in the order in which they were queued, on one of the threads that queued them, and holds no lock meanwhile.
+/// Applies changes in the order in which they were queued, on one of the threads that queued them, and holds
+/// no lock meanwhile.
 pub(super) struct Queue {
     state: Mutex<State>,
     /// Changes were applied, or the turn of a thread has ended.
@@ -63,8 +64,8 @@ impl Queue {
         }
     }
 
-    /// Waits until at most `behind` of the changes are left that are queued now. Does not wait inside a mapper that it would
-    /// wait for.
+    /// Waits until at most `behind` of the changes are left that are queued now. Does not wait inside a
+    /// mapper that it would wait for.
     pub(super) fn catch_up(&self, behind: u64, recording: &Mutex<Recording>) {
         let goal = self.state.lock().queued.saturating_sub(behind);
         loop {

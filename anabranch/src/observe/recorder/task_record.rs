@@ -18,7 +18,8 @@ pub(crate) struct TaskRecord {
     /// With several nodes: how often the weights of the nodes were set when this node's part was found.
     pub(crate) times_weighted: u64,
     pub(crate) shared: Shared,
-    /// How often the task repeats its work: the replays of a sequence, with a condition the most that may run.
+    /// How often the task repeats its work: the replays of a sequence, with a condition the most that may
+    /// run.
     pub(crate) times: u64,
 }
 

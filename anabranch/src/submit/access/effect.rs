@@ -37,7 +37,8 @@ impl<T, O> Effect<T, O> {
     }
 }
 
-/// A declared effect of a task in parts on a host object of the whole cluster. The part on the home reaches the value.
+/// A declared effect of a task in parts on a host object of the whole cluster. The part on the home reaches
+/// the value.
 #[derive(Debug)]
 pub struct PartEffect<T, O> {
     object: ClusterObject<T>,
@@ -66,25 +67,28 @@ pub struct Exclusive;
 #[derive(Clone, Copy, Debug)]
 pub struct Relaxed;
 
-/// The order of fences: like [`Sequential`], except that later tasks depend only on the end of the fence, not on its success.
+/// The order of fences: like [`Sequential`], except that later tasks depend only on the end of the fence, not
+/// on its success.
 #[derive(Clone, Copy, Debug)]
 pub struct Observe;
 
-/// An effect in the order of submission: the task gets `&mut` to the object, before or after every other effect on it. See
-/// [the guide](crate::guide::orders) on all orders.
+/// An effect in the order of submission: the task gets `&mut` to the object, before or after every other
+/// effect on it. See [the guide](crate::guide::orders) on all orders.
 pub fn sequential() -> Sequential {
     Sequential
 }
 
-/// An effect without an order: the task gets `&mut` to the object while no other task has it, before or after other exclusive
-/// and relaxed effects. By choosing it the program promises that this order does not matter. No thread waits for the object:
-/// the runtime starts ready tasks that do not conflict. See [the guide](crate::guide::orders) on all orders.
+/// An effect without an order: the task gets `&mut` to the object while no other task has it, before or after
+/// other exclusive and relaxed effects. By choosing it the program promises that this order does not matter.
+/// No thread waits for the object: the runtime starts ready tasks that do not conflict. See [the
+/// guide](crate::guide::orders) on all orders.
 pub fn exclusive() -> Exclusive {
     Exclusive
 }
 
-/// An effect without an order that shares the object: the task gets `&` to it, at the same time as other tasks with relaxed
-/// effects. For objects that synchronise themselves, and for reading. See [the guide](crate::guide::orders) on all orders.
+/// An effect without an order that shares the object: the task gets `&` to it, at the same time as other
+/// tasks with relaxed effects. For objects that synchronise themselves, and for reading. See [the
+/// guide](crate::guide::orders) on all orders.
 pub fn relaxed() -> Relaxed {
     Relaxed
 }
@@ -96,7 +100,8 @@ impl Sealed for Communicator {}
 impl<T> Sealed for HostObject<T> {}
 impl<T> Sealed for ClusterObject<T> {}
 
-/// A host object that tasks of the kind `S` may have effects with the order `O` on: see [`effect`](crate::submit::task::TaskBuilder::effect).
+/// A host object that tasks of the kind `S` may have effects with the order `O` on: see
+/// [`effect`](crate::submit::task::TaskBuilder::effect).
 #[diagnostic::on_unimplemented(
     message = "a task cannot have an effect on `{Self}`",
     label = "not a host object",

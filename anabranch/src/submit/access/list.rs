@@ -1,5 +1,5 @@
-//! The accesses of a task, as a tuple in the order of their declaration. The kernel gets the views as a tuple of the same
-//! length.
+//! The accesses of a task, as a tuple in the order of their declaration. The kernel gets the views as a tuple
+//! of the same length.
 
 use super::{Access, KernelAccess, sealed::Sealed};
 use crate::{data::pattern::Pattern, error::Error, label::Label, submit::launch::declaration::Declaration};
@@ -125,9 +125,10 @@ macro_rules! access_list {
                 guards: &mut Self::Guards<'_>,
                 function: impl for<'v> FnOnce(Self::Views<'v>) -> R,
             ) -> R {
-                // Calls the function. The views are parameters, and this is a function of its own, which is not inlined: of references
-                // that are parameters the compiler knows that writes through other pointers leave the views alone, and it keeps their
-                // numbers in registers in loops over elements. Of references in a tuple it does not know this.
+                // Calls the function. The views are parameters, and this is a function of its own, which is
+                // not inlined: of references that are parameters the compiler knows that writes through other
+                // pointers leave the views alone, and it keeps their numbers in registers in loops over
+                // elements. Of references in a tuple it does not know this.
                 #[inline(never)]
                 #[allow(non_snake_case, clippy::too_many_arguments)]
                 fn separately<$($access,)* R>($($access: $access,)* function: impl FnOnce(($($access,)*)) -> R) -> R {

@@ -1,7 +1,8 @@
 //! Declared accesses: what a task may do with a buffer or host object, and the view through which it does it.
 //!
-//! An access goes through three states: *declared* (a structure of this folder, with the range mapper), *bound* (the regions
-//! of all chunks are computed and checked, and memory is attached) and, for one call of the kernel, *viewed*.
+//! An access goes through three states: *declared* (a structure of this folder, with the range mapper),
+//! *bound* (the regions of all chunks are computed and checked, and memory is attached) and, for one call of
+//! the kernel, *viewed*.
 
 pub(crate) mod effect;
 pub(crate) mod list;
@@ -81,7 +82,8 @@ pub trait Access<const K: usize>: Sealed + 'static {
     #[doc(hidden)]
     unsafe fn prepare(_: &Self::Bound, _chunk: usize, _: &Pattern) {}
 
-    /// In a checked runtime: ends the task with an error if elements still have the pattern, after chunk `chunk`.
+    /// In a checked runtime: ends the task with an error if elements still have the pattern, after chunk
+    /// `chunk`.
     ///
     /// # Safety
     /// See [`guard`](Self::guard).
@@ -96,8 +98,8 @@ pub trait Access<const K: usize>: Sealed + 'static {
     unsafe fn finish(_: &Self::Bound) {}
 }
 
-/// An access that a kernel may have: to a buffer. A kernel runs on several threads at once, so effects on host objects are for
-/// host tasks.
+/// An access that a kernel may have: to a buffer. A kernel runs on several threads at once, so effects on
+/// host objects are for host tasks.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot have the access `{Self}`",
     label = "not for kernels",
@@ -157,8 +159,8 @@ where
 
     #[inline(always)]
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
-        // SAFETY: while the task runs, the graph lets no task write the region, whose shape was checked; the caller drops the guard
-        // before `bound`.
+        // SAFETY: while the task runs, the graph lets no task write the region, whose shape was checked; the
+        // caller drops the guard before `bound`.
         unsafe { ReadView::new(bound, chunk) }
     }
 
@@ -190,8 +192,8 @@ where
 
     #[inline(always)]
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
-        // SAFETY: while the task runs, the graph lets no other task use the region, and no other chunk or access of this task
-        // overlaps it; its shape was checked; the caller drops the guard before `bound`.
+        // SAFETY: while the task runs, the graph lets no other task use the region, and no other chunk or
+        // access of this task overlaps it; its shape was checked; the caller drops the guard before `bound`.
         unsafe { WriteView::new(bound, chunk) }
     }
 
@@ -237,8 +239,8 @@ where
 
     #[inline(always)]
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
-        // SAFETY: while the task runs, the graph lets no other task use the region, and no other chunk or access of this task
-        // overlaps it; its shape was checked; the caller drops the guard before `bound`.
+        // SAFETY: while the task runs, the graph lets no other task use the region, and no other chunk or
+        // access of this task overlaps it; its shape was checked; the caller drops the guard before `bound`.
         unsafe { UpdateView::new(bound, chunk) }
     }
 

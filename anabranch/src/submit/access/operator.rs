@@ -5,8 +5,8 @@ use std::fmt;
 
 /// An associative operation with an identity.
 ///
-/// It need not be commutative: values are combined in the order of the index space. If it is only nearly associative, like
-/// the sum of floating-point numbers, the result is that of one fixed tree.
+/// It need not be commutative: values are combined in the order of the index space. If it is only nearly
+/// associative, like the sum of floating-point numbers, the result is that of one fixed tree.
 ///
 /// ```
 /// use anabranch::{Operator, prelude::*};
@@ -147,14 +147,14 @@ macro_rules! extremes {
         #[derive(Clone, Copy, Debug)]
         pub struct Max;
 
-        /// The smallest value; of no values, the largest of the type. Of floating-point numbers, the smallest that is not NaN,
-        /// if there is one. Of arrays, element by element.
+        /// The smallest value; of no values, the largest of the type. Of floating-point numbers, the smallest
+        /// that is not NaN, if there is one. Of arrays, element by element.
         pub fn min() -> Min {
             Min
         }
 
-        /// The largest value; of no values, the smallest of the type. Of floating-point numbers, the largest that is not NaN,
-        /// if there is one. Of arrays, element by element.
+        /// The largest value; of no values, the smallest of the type. Of floating-point numbers, the largest
+        /// that is not NaN, if there is one. Of arrays, element by element.
         pub fn max() -> Max {
             Max
         }

@@ -1,4 +1,5 @@
-//! The trait that seals the traits in [`interface`](crate::interface): other crates can use them, but not implement them.
+//! The trait that seals the traits in [`interface`](crate::interface): other crates can use them, but not
+//! implement them.
 
 /// Implemented by the types of this crate that implement a sealed trait, and by tuples of them.
 #[diagnostic::on_unimplemented(

@@ -1,7 +1,8 @@
 //! Barriers: epochs that the program asks for, with captures right before them.
 //!
-//! A barrier comes after everything before it and before everything after it. How that is done without an epoch in the graph
-//! is explained at [`Core::submit_barrier`]. The captures of a barrier are one fence right before it.
+//! A barrier comes after everything before it and before everything after it. How that is done without an
+//! epoch in the graph is explained at [`Core::submit_barrier`]. The captures of a barrier are one fence right
+//! before it.
 
 use super::{
     Captures, Copies,
@@ -24,11 +25,13 @@ use std::{
 
 /// An epoch that the program has asked for: see [`Runtime::barrier`](crate::Runtime::barrier).
 ///
-/// It is a `Future`, and a thread can [wait](Self::wait) for it. It orders tasks whether or not a thread waits for it.
+/// It is a `Future`, and a thread can [wait](Self::wait) for it. It orders tasks whether or not a thread
+/// waits for it.
 pub struct Barrier<R> {
     captured: Fence<R>,
     epoch: Arc<Latch>,
-    /// The task behind the captures. With several nodes the captures are an epoch of the command graph, and there is no other task.
+    /// The task behind the captures. With several nodes the captures are an epoch of the command graph, and
+    /// there is no other task.
     behind: Option<Node>,
     core: Arc<Core>,
     /// The group whose failures it reports.
@@ -59,11 +62,12 @@ impl<R: Send + 'static> Barrier<R> {
 
     /// Waits until everything before the barrier is done.
     ///
-    /// The calling thread may run host tasks that it waits for on its own stack: see [`Runtime::wait`](crate::Runtime::wait).
+    /// The calling thread may run host tasks that it waits for on its own stack: see
+    /// [`Runtime::wait`](crate::Runtime::wait).
     ///
     /// # Errors
-    /// [`Error::Failed`] with all failures since the last synchronisation, of the group or of the runtime that has submitted the
-    /// barrier. [`Error::WaitInsideTask`].
+    /// [`Error::Failed`] with all failures since the last synchronisation, of the group or of the runtime
+    /// that has submitted the barrier. [`Error::WaitInsideTask`].
     pub fn wait(self) -> Result<R, Error> {
         const CALL: &str = "Barrier::wait";
         self.core.check_outside(CALL)?;
@@ -72,8 +76,8 @@ impl<R: Send + 'static> Barrier<R> {
         self.captured.wait()
     }
 
-    /// Calls `callback` once when everything before the barrier is done, with the status of its captures ([`Status::Done`] if
-    /// there are none): see [`TaskHandle::on_done`](crate::TaskHandle::on_done).
+    /// Calls `callback` once when everything before the barrier is done, with the status of its captures
+    /// ([`Status::Done`] if there are none): see [`TaskHandle::on_done`](crate::TaskHandle::on_done).
     pub fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
         let Some(behind) = &self.behind else { return self.captured.on_done(callback) };
         let status = self.captured.last_status();

@@ -1,10 +1,11 @@
 //! Fences: the values of buffers and host objects at one point of the stream of tasks.
 //!
-//! A fence is a task. It reads buffers and *observes* host objects: it is ordered like a sequential effect, but later tasks
-//! depend on its end only, so a `Clone` that panics fails the fence and poisons no object. Small fences run on the thread that
-//! finds them ready, large ones on the pool, and fences that call a `Clone` of the program on a lane. `drain` moves objects
-//! out instead, which is a sequential effect. The cancellation of a group does not apply to fences, because a program looks through them
-//! at the results that are left after a cancellation.
+//! A fence is a task. It reads buffers and *observes* host objects: it is ordered like a sequential effect,
+//! but later tasks depend on its end only, so a `Clone` that panics fails the fence and poisons no object.
+//! Small fences run on the thread that finds them ready, large ones on the pool, and fences that call a
+//! `Clone` of the program on a lane. `drain` moves objects out instead, which is a sequential effect. The
+//! cancellation of a group does not apply to fences, because a program looks through them at the results that
+//! are left after a cancellation.
 
 use super::{CaptureMode, Captures, Weight};
 use crate::{
@@ -97,7 +98,8 @@ impl<R> Drop for Promise<R> {
 impl<R> Fence<R> {
     /// Waits for the contents.
     ///
-    /// The calling thread may run host tasks that it waits for on its own stack: see [`Runtime::wait`](crate::Runtime::wait).
+    /// The calling thread may run host tasks that it waits for on its own stack: see
+    /// [`Runtime::wait`](crate::Runtime::wait).
     ///
     /// # Errors
     /// [`Error::Failed`] if a task whose results the fence needs has failed. [`Error::WaitInsideTask`].
@@ -154,8 +156,8 @@ impl<R> fmt::Debug for Fence<R> {
     }
 }
 
-/// Submits the task of a fence. `name` is for messages. `is_epoch` says whether the recorded graphs have an epoch here, for a
-/// barrier or a drain.
+/// Submits the task of a fence. `name` is for messages. `is_epoch` says whether the recorded graphs have an
+/// epoch here, for a barrier or a drain.
 pub(crate) fn submit<M: CaptureMode, C: Captures<M>>(
     core: &Arc<Core>,
     group: Option<&GroupHandle>,

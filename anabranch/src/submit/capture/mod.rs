@@ -1,4 +1,5 @@
-//! Captures: values that leave the stream of tasks, as copies by a fence or at a barrier, or moved out by `drain`.
+//! Captures: values that leave the stream of tasks, as copies by a fence or at a barrier, or moved out by
+//! `drain`.
 
 pub(crate) mod barrier;
 pub(crate) mod fence;
@@ -26,7 +27,8 @@ use anabranch_grid::{AnyBoxes, Fixed, Region, fixed};
 /// Whether captures copy or move.
 pub trait CaptureMode: Sealed + 'static {}
 
-/// Captures that copy: those of [`fence`](crate::Runtime::fence) and [`barrier_with`](crate::Runtime::barrier_with).
+/// Captures that copy: those of [`fence`](crate::Runtime::fence) and
+/// [`barrier_with`](crate::Runtime::barrier_with).
 #[derive(Debug)]
 pub struct Copies;
 
@@ -279,8 +281,9 @@ captures!(A 0, B 1, C 2, D 3, E 4, F 5);
 captures!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 captures!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 
-/// An argument of [`fence`](crate::Runtime::fence): a reference to a buffer, to a [part](crate::Buffer::part) of a buffer, to
-/// [parts](crate::Buffer::parts) for nodes or to a host object whose type is `Clone`, or a tuple of up to eight such references.
+/// An argument of [`fence`](crate::Runtime::fence): a reference to a buffer, to a [part](crate::Buffer::part)
+/// of a buffer, to [parts](crate::Buffer::parts) for nodes or to a host object whose type is `Clone`, or a
+/// tuple of up to eight such references.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be copied by a fence",
     label = "not for fences",

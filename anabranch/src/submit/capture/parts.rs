@@ -1,7 +1,7 @@
 //! Captures of other parts of a buffer on each node.
 //!
-//! Every node computes the parts of all nodes. So all of them derive the same transfers, and a part that was never written is the same error
-//! everywhere. The hash of the parts is part of the hash of the program.
+//! Every node computes the parts of all nodes. So all of them derive the same transfers, and a part that was
+//! never written is the same error everywhere. The hash of the parts is part of the hash of the program.
 
 use super::{Capture, CaptureMode, Fenceable, Weight};
 use crate::{

@@ -18,7 +18,8 @@ use std::{convert::Infallible, ops::Range, sync::Arc};
 /// Says that the executor runs or skips a task once.
 pub(in crate::submit) const ONCE: &str = "a task is run once";
 
-/// Calls the function of a task for one chunk. With a pattern, checks that it writes what it declared, unless it fails.
+/// Calls the function of a task for one chunk. With a pattern, checks that it writes what it declared, unless
+/// it fails.
 ///
 /// # Safety
 /// See [`AccessList::guards`].
@@ -139,7 +140,8 @@ where
     fn run(&mut self, compute: &Compute) -> Result<(), Cause> {
         let kernel = self.0.take().expect(ONCE);
         let bound = kernel.bound.as_ref().map_err(|cause| Cause::clone(cause))?;
-        // SAFETY: memory is attached if `bound` is not an error; the executor calls this once, when the graph allows the task.
+        // SAFETY: memory is attached if `bound` is not an error; the executor calls this once, when the graph
+        // allows the task.
         unsafe { kernel.run(bound, 0..kernel.chunks.len(), compute) }?;
         // SAFETY: memory is attached, all chunks are done, and the graph still allows the task.
         let finish = || unsafe { L::finish(bound) };
@@ -176,7 +178,8 @@ where
     fn run(&mut self, compute: &Compute) -> Result<(), Cause> {
         let kernel = self.kernel.take().expect(ONCE);
         let bound = kernel.bound.as_ref().map_err(|cause| Cause::clone(cause))?;
-        // SAFETY: memory is attached if `bound` is not an error; the executor calls this once, when the graph allows this piece.
+        // SAFETY: memory is attached if `bound` is not an error; the executor calls this once, when the graph
+        // allows this piece.
         unsafe { kernel.run(bound, self.chunks.clone(), compute) }
     }
 
@@ -185,7 +188,8 @@ where
     }
 }
 
-/// The reductions of a recorded kernel that a device computes on one of several nodes, with the bound accesses. They have one chunk.
+/// The reductions of a recorded kernel that a device computes on one of several nodes, with the bound
+/// accesses. They have one chunk.
 pub(in crate::submit) struct DeviceLeaves<const K: usize, L: RecordedAccessList<K>> {
     pub(in crate::submit) bound: Arc<L::Bound>,
     pub(in crate::submit) flush_denormals: bool,
@@ -201,8 +205,8 @@ impl<const K: usize, L: RecordedAccessList<K>> LeavesOnHost for DeviceLeaves<K, 
     }
 
     fn combine(&self) {
-        // SAFETY: memory is attached; the launch calls this once, when the device has done it and before the task ends, so the graph
-        // still allows the task. There is no guard: no thread runs the kernel.
+        // SAFETY: memory is attached; the launch calls this once, when the device has done it and before the
+        // task ends, so the graph still allows the task. There is no guard: no thread runs the kernel.
         let finish = || unsafe { L::finish(&self.bound) };
         if self.flush_denormals { flush_denormals(finish) } else { finish() }
     }

@@ -1,20 +1,24 @@
-//! The declaration of a task: the regions of its accesses, computed by the range mappers for every chunk, and checked.
+//! The declaration of a task: the regions of its accesses, computed by the range mappers for every chunk, and
+//! checked.
 //!
 //! # Mappers are not trusted
-//! A range mapper is code of the program. It may answer differently at another call, give a part of a chunk more than the
-//! chunk, leave the buffer, or panic. None of this can make two users of an element meet:
+//! A range mapper is code of the program. It may answer differently at another call, give a part of a chunk
+//! more than the chunk, leave the buffer, or panic. None of this can make two users of an element meet:
 //!
-//! - A mapper is called once for the whole index space and once for each chunk, before any lock is taken. The *answers* are
-//!   kept and checked; the views of the task use the same answers, and the mapper is not called again for them.
+//! - A mapper is called once for the whole index space and once for each chunk, before any lock is taken. The
+//!   *answers* are kept and checked; the views of the task use the same answers, and the mapper is not called
+//!   again for them.
 //! - Every answer lies inside the buffer ([`Mistake::OutsideBuffer`]).
-//! - The graph gets one region for each access. It contains the answers for all chunks: the answer for the whole index space,
-//!   which is checked to contain them ([`Mistake::NotMonotonic`]), or for a write perhaps their union. So the order of tasks,
-//!   and the graph's check that two accesses of one task have no element in common, hold for what the chunks really access.
-//! - Every answer has the shape that the type of the mapper promises ([`Mistake::OtherShape`]). Views rely on it when they check accesses.
+//! - The graph gets one region for each access. It contains the answers for all chunks: the answer for the
+//!   whole index space, which is checked to contain them ([`Mistake::NotMonotonic`]), or for a write perhaps
+//!   their union. So the order of tasks, and the graph's check that two accesses of one task have no element
+//!   in common, hold for what the chunks really access.
+//! - Every answer has the shape that the type of the mapper promises ([`Mistake::OtherShape`]). Views rely on
+//!   it when they check accesses.
 //! - The answers for two chunks of a write have no element in common ([`Mistake::OverlappingWrites`]).
 //! - A mapper that panics unwinds through the submission, before the task is in the graph.
-//! - In a dry run the recorder calls the mapper again, for the chunks of each node. These answers are used for the commands that
-//!   are counted and drawn, never for an access to memory.
+//! - In a dry run the recorder calls the mapper again, for the chunks of each node. These answers are used
+//!   for the commands that are counted and drawn, never for an access to memory.
 
 use super::leaves::leaves;
 use crate::{
@@ -74,7 +78,8 @@ pub struct Declaration<'a, const K: usize> {
     communicates: bool,
     /// The pieces of a kernel that is ordered piece by piece; empty for other tasks.
     pub(in crate::submit) pieces: Vec<Piece>,
-    /// Whether the chunks of a reduction consist of the [leaves](anabranch_kernel::Leaves) of a recorded kernel, and are no leaves themselves.
+    /// Whether the chunks of a reduction consist of the [leaves](anabranch_kernel::Leaves) of a recorded
+    /// kernel, and are no leaves themselves.
     pub(in crate::submit) has_leaves: bool,
     /// In a recorded runtime and with several nodes, facts for the command graph.
     pub(in crate::submit) record: Option<Box<TaskRecord>>,
@@ -274,7 +279,8 @@ impl<'a, const K: usize> Declaration<'a, K> {
             let regions = self.chunks.iter().map(map).collect::<Result<Regions<D>, _>>()?;
             self.check_monotonic(inner, mapper, &regions, &whole)?;
             let region = match mode.writes() {
-                // The chunks of this node write a part. The command graph checks that all nodes together write the whole.
+                // The chunks of this node write a part. The command graph checks that all nodes together
+                // write the whole.
                 true if several_nodes => {
                     if !are_ascending(&regions) {
                         self.written(inner, mapper, &regions, whole.clone())?;
@@ -316,8 +322,8 @@ impl<'a, const K: usize> Declaration<'a, K> {
         }
     }
 
-    /// Declares a reduction to a whole buffer. With several nodes, returns which node has which partial results, and whether
-    /// the kernel and the combination flush denormal numbers.
+    /// Declares a reduction to a whole buffer. With several nodes, returns which node has which partial
+    /// results, and whether the kernel and the combination flush denormal numbers.
     pub(in crate::submit) fn reduction<T: Element, const D: usize>(
         &mut self,
         buffer: &Buffer<T, D>,
@@ -428,8 +434,8 @@ impl<'a, const K: usize> Declaration<'a, K> {
         self.record.iter_mut().for_each(|record| record.shared.has_gate = true);
     }
 
-    /// Checks that no other object decides when a task with a communicator runs. Each node would decide for itself, and two nodes could
-    /// wait for each other in the calls of two tasks.
+    /// Checks that no other object decides when a task with a communicator runs. Each node would decide for
+    /// itself, and two nodes could wait for each other in the calls of two tasks.
     pub(in crate::submit) fn check_order(&self) -> Result<(), Error> {
         if !self.communicates || self.effects.iter().all(|effect| effect.order.is_in_order()) {
             return Ok(());
@@ -455,8 +461,8 @@ impl<'a, const K: usize> Declaration<'a, K> {
         Err(Error::OtherRuntime { what: label() })
     }
 
-    /// Translates an error of the graph into the terms of the program. `buffers` are the label and the rank of the buffer of
-    /// each access.
+    /// Translates an error of the graph into the terms of the program. `buffers` are the label and the rank
+    /// of the buffer of each access.
     pub(in crate::submit) fn explain(&self, error: GraphError, buffers: &[(Label, usize)]) -> Error {
         explain(self.task, error, buffers)
     }
@@ -506,8 +512,8 @@ pub(in crate::submit) fn explain(task: &TaskLabel, error: GraphError, buffers: &
     }
 }
 
-/// Whether each region is one box behind the previous one along the first dimension. Then no two regions have a point in
-/// common. This recognises the results of the usual splits and mappers without a union.
+/// Whether each region is one box behind the previous one along the first dimension. Then no two regions have
+/// a point in common. This recognises the results of the usual splits and mappers without a union.
 fn are_ascending<const D: usize>(regions: &[Region<D>]) -> bool {
     D > 0
         && regions.windows(2).all(|pair| match (pair[0].boxes(), pair[1].boxes()) {

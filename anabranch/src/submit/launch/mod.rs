@@ -17,8 +17,9 @@ use crate::{
 use smallvec::SmallVec;
 use std::{iter, mem, ops::Range, sync::Arc};
 
-/// Submits a task with these bound accesses. `body` makes its body from the accesses with their memory attached, or from the
-/// error of an access that gets no memory. `observes` is explained at [`Submission::observes`].
+/// Submits a task with these bound accesses. `body` makes its body from the accesses with their memory
+/// attached, or from the error of an access that gets no memory. `observes` is explained at
+/// [`Submission::observes`].
 ///
 /// # Errors
 /// If the graph refuses the accesses. Nothing is submitted then.
@@ -38,7 +39,8 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
     }
     let record = declaration.record.take().map(Arc::from);
     let task = submission(declaration, place, observes, record.as_ref());
-    // Refused accesses are dropped outside the lock that `accepted` holds: they may have the last handle to a buffer.
+    // Refused accesses are dropped outside the lock that `accepted` holds: they may have the last handle to a
+    // buffer.
     let _refused;
     let accepted = declaration.core.accept(&task);
     let accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
@@ -53,9 +55,9 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
     Ok(accepted.insert(node))
 }
 
-/// Submits a task in pieces with these bound accesses: a kernel, or a batch of host tasks. `bodies` makes, from the accesses with their memory attached or from the error
-/// of an access that gets no memory, the function that makes the body of the piece with these chunks. Returns the nodes of the
-/// pieces.
+/// Submits a task in pieces with these bound accesses: a kernel, or a batch of host tasks. `bodies` makes,
+/// from the accesses with their memory attached or from the error of an access that gets no memory, the
+/// function that makes the body of the piece with these chunks. Returns the nodes of the pieces.
 ///
 /// # Errors
 /// See [`launch`].
@@ -89,7 +91,8 @@ pub(super) fn launch_pieces<const K: usize, L: AccessList<K>, B: Body, M: FnMut(
     for (at, piece) in declaration.pieces.iter().enumerate() {
         nodes.push(Node::new(|| accepted.head(at), || body(piece.chunks.clone())));
     }
-    // From here on the pieces alone have the function of the program: it is dropped as a part of the last of them.
+    // From here on the pieces alone have the function of the program: it is dropped as a part of the last of
+    // them.
     _unused = nodes.is_empty().then_some(body);
     accepted.insert(&nodes);
     Ok(nodes)
@@ -116,8 +119,9 @@ fn submission<'a, const K: usize>(
     }
 }
 
-/// Submits a task with several nodes: see [`launch`] and [`launch_pieces`]. `bodies` makes the body of each piece of this node's part of
-/// it: one if it has no pieces. It gets the places of the buffers on the device of the task.
+/// Submits a task with several nodes: see [`launch`] and [`launch_pieces`]. `bodies` makes the body of each
+/// piece of this node's part of it: one if it has no pieces. It gets the places of the buffers on the device
+/// of the task.
 #[cold]
 pub(super) fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body, I: Iterator<Item = B>>(
     declaration: &mut Declaration<'_, K>,

@@ -21,8 +21,8 @@ fn unpadded<const K: usize>(point: [usize; 3]) -> [usize; K] {
     array::from_fn(|dim| point[dim + 3 - K])
 }
 
-/// An access that a recorded kernel may have: a read of numbers in a buffer of any rank, a write or update of numbers in a buffer with as many
-/// dimensions as the index space, or a reduction to one number.
+/// An access that a recorded kernel may have: a read of numbers in a buffer of any rank, a write or update of
+/// numbers in a buffer with as many dimensions as the index space, or a reduction to one number.
 #[diagnostic::on_unimplemented(
     message = "a recorded kernel over {K} dimensions cannot have the access `{Self}`",
     label = "not for recorded kernels",

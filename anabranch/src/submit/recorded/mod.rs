@@ -1,8 +1,8 @@
-//! Recorded kernels: the closure of [`each`](super::task::TaskBuilder::each) runs once, on symbolic values, and the recording runs for
-//! all points of each chunk.
+//! Recorded kernels: the closure of [`each`](super::task::TaskBuilder::each) runs once, on symbolic values,
+//! and the recording runs for all points of each chunk.
 //!
-//! [`access`] gives the closure its operands, and gives the recording the elements of the views. [`reach`] checks at submission that
-//! the declaration has all elements that the recording takes.
+//! [`access`] gives the closure its operands, and gives the recording the elements of the views. [`reach`]
+//! checks at submission that the declaration has all elements that the recording takes.
 
 pub(crate) mod access;
 mod reach;
@@ -54,7 +54,8 @@ pub(super) fn function<const K: usize, L: RecordedAccessList<K>>(
     }
 }
 
-/// What a task declares for the operands of a recording, to be checked against what the recording takes and sets.
+/// What a task declares for the operands of a recording, to be checked against what the recording takes and
+/// sets.
 pub(super) struct Declared<'a, const K: usize, L: RecordedAccessList<K>> {
     pub(super) task: &'a TaskLabel,
     pub(super) recording: &'a Recording,

@@ -58,7 +58,8 @@ impl<const K: usize> Reach<'_, K> {
         })
     }
 
-    /// Whether the region is one box, in which all elements lie that an access takes. This is the usual case, and needs no memory.
+    /// Whether the region is one box, in which all elements lie that an access takes. This is the usual case,
+    /// and needs no memory.
     fn is_in_the_box(&self, access: &Access) -> bool {
         let [only] = self.region.boxes() else { return false };
         (0..self.rank).all(|dim| {
@@ -91,7 +92,8 @@ impl<const K: usize> Reach<'_, K> {
         self.extent[3 - self.rank + dim] as isize
     }
 
-    /// The first coordinate that an access takes along a dimension, and the one behind the last, as if the buffer had no edge.
+    /// The first coordinate that an access takes along a dimension, and the one behind the last, as if the
+    /// buffer had no edge.
     fn bounds(&self, access: &Access, dim: usize) -> (isize, isize) {
         let AccessAlong { point, numbers } = self.along(access, dim);
         let [min, max] = [padded(self.chunk.min().0, 0), padded(self.chunk.max().0, 1)];
@@ -99,7 +101,8 @@ impl<const K: usize> Reach<'_, K> {
         (min as isize + numbers.start, max as isize + numbers.end - 1)
     }
 
-    /// The elements that an access takes. If two of its coordinates are the same one of the point, it is the box around them.
+    /// The elements that an access takes. If two of its coordinates are the same one of the point, it is the
+    /// box around them.
     fn taken(&self, access: &Access) -> Result<Region<3>, NoElement> {
         let mut boxes = vec![([0; 3], [1; 3])];
         for dim in 0..self.rank {

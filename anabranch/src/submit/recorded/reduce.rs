@@ -1,4 +1,5 @@
-//! Reductions of recorded kernels: the results of the leaves of a chunk go to its partial result, one after the other.
+//! Reductions of recorded kernels: the results of the leaves of a chunk go to its partial result, one after
+//! the other.
 
 use super::access::RecordedAccess;
 use crate::{
@@ -13,8 +14,9 @@ use anabranch_grid::Region;
 use anabranch_kernel::{self as kernel, Accumulator, Number, Slice, SliceMut, Tape};
 use std::sync::Arc;
 
-/// An operator of reductions that recorded kernels have: [`sum`](fn@crate::sum), [`product`](fn@crate::product), [`min`](crate::min) and
-/// [`max`](crate::max) of numbers, [`and`](fn@crate::and) and [`or`](fn@crate::or) of integers.
+/// An operator of reductions that recorded kernels have: [`sum`](fn@crate::sum),
+/// [`product`](fn@crate::product), [`min`](crate::min) and [`max`](crate::max) of numbers,
+/// [`and`](fn@crate::and) and [`or`](fn@crate::or) of integers.
 #[diagnostic::on_unimplemented(
     message = "a recorded kernel cannot combine numbers of type `{T}` by `{Self}`",
     label = "not an operator of recorded kernels",

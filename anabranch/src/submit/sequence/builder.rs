@@ -53,8 +53,8 @@ impl<'r> NewSequenceTask<'r> {
     }
 }
 
-/// A task of a [sequence](super::Sequence) whose accesses are being declared, as those of a [`TaskBuilder`]. Mappers and operators are `Clone`, because
-/// each replay may need its own.
+/// A task of a [sequence](super::Sequence) whose accesses are being declared, as those of a [`TaskBuilder`].
+/// Mappers and operators are `Clone`, because each replay may need its own.
 #[derive(Debug)]
 #[must_use = "a task is recorded by `kernel`, `each` or `host`"]
 pub struct SequenceTask<'r, const K: usize, S, L> {
@@ -114,8 +114,8 @@ impl<'r, const K: usize, S, L> SequenceTask<'r, K, S, L> {
 }
 
 impl<'r, L> SequenceTask<'r, 0, Once, L> {
-    /// Declares an effect on a host object, in the order of the tasks: see [`TaskBuilder::effect`]. A replay decides once in which order it executes
-    /// its tasks, so it has no exclusive and no relaxed effects.
+    /// Declares an effect on a host object, in the order of the tasks: see [`TaskBuilder::effect`]. A replay
+    /// decides once in which order it executes its tasks, so it has no exclusive and no relaxed effects.
     pub fn effect<E>(self, object: &E, order: Sequential) -> SequenceTask<'r, 0, Once, L::Longer>
     where
         E: HasEffects<Once, Sequential>,
@@ -125,7 +125,8 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
         self.with(|task| task.effect(object, order))
     }
 
-    /// Sets the node that executes the task: see [`TaskBuilder::on_node`](TaskBuilder::<0, Once, ()>::on_node).
+    /// Sets the node that executes the task: see [`TaskBuilder::on_node`](TaskBuilder::<0, Once,
+    /// ()>::on_node).
     ///
     /// # Errors
     /// [`Error::Setting`] if there is no such node.
@@ -134,9 +135,10 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
         Ok(Self { task: task.on_node(node)?, recorder })
     }
 
-    /// Records the task. In each replay `function` is called once, with the number of the replay, from 0, and the views. It may
-    /// return a `Result`. An error or a panic fails the task, and so the [replay](super::Sequence::replay). On the host of one node it runs on a
-    /// thread that runs kernels, so it should not block.
+    /// Records the task. In each replay `function` is called once, with the number of the replay, from 0, and
+    /// the views. It may return a `Result`. An error or a panic fails the task, and so the
+    /// [replay](super::Sequence::replay). On the host of one node it runs on a thread that runs kernels, so
+    /// it should not block.
     ///
     /// # Errors
     /// If the declaration is wrong: see [`Error`].
@@ -160,7 +162,8 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
         })
     }
 
-    /// Records the task without its place among the others. The replay in which `condition` returns true is the last one.
+    /// Records the task without its place among the others. The replay in which `condition` returns true is
+    /// the last one.
     pub(super) fn ends_when<F>(self, condition: F) -> Result<(), Error>
     where
         L: AccessList<0>,
@@ -230,8 +233,8 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         self.with(|task| task.reduce_into(buffer, operator))
     }
 
-    /// Splits the index space into at most this many chunks: see [`TaskBuilder::chunks`]. On the host of one node the default is one chunk for
-    /// each thread.
+    /// Splits the index space into at most this many chunks: see [`TaskBuilder::chunks`]. On the host of one
+    /// node the default is one chunk for each thread.
     pub fn chunks(self, chunks: usize) -> Self {
         self.with(|task| task.chunks(chunks))
     }
@@ -251,18 +254,20 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         self.with(TaskBuilder::precise)
     }
 
-    /// Sets the device that runs the recorded kernel: see [`TaskBuilder::on`]. Then each replay submits the tasks of the sequence, as with several
-    /// nodes: see [`Sequence::replay`](super::Sequence::replay).
+    /// Sets the device that runs the recorded kernel: see [`TaskBuilder::on`]. Then each replay submits the
+    /// tasks of the sequence, as with several nodes: see [`Sequence::replay`](super::Sequence::replay).
     pub fn on(self, device: &Arc<dyn Device>) -> Self {
         self.with(|task| task.on(device))
     }
 
-    /// Lets the threads of the runtime run the recorded kernel, also if the runtime has a device: see [`TaskBuilder::on_host`].
+    /// Lets the threads of the runtime run the recorded kernel, also if the runtime has a device: see
+    /// [`TaskBuilder::on_host`].
     pub fn on_host(self) -> Self {
         self.with(TaskBuilder::on_host)
     }
 
-    /// Sets the node that executes all of the index space: see [`TaskBuilder::on_node`](TaskBuilder::<1, Over, ()>::on_node).
+    /// Sets the node that executes all of the index space: see [`TaskBuilder::on_node`](TaskBuilder::<1,
+    /// Over, ()>::on_node).
     ///
     /// # Errors
     /// [`Error::Setting`] if there is no such node.
@@ -271,7 +276,8 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         Ok(Self { task: task.on_node(node)?, recorder })
     }
 
-    /// Records the task as a kernel: see [`TaskBuilder::kernel`]. [`Tile::replay`] gives the number of the replay.
+    /// Records the task as a kernel: see [`TaskBuilder::kernel`]. [`Tile::replay`] gives the number of the
+    /// replay.
     ///
     /// # Errors
     /// If the declaration is wrong: see [`Error`].

@@ -1,10 +1,12 @@
 //! Sequences: tasks that are recorded once and replayed.
 //!
-//! [`Runtime::record`](crate::Runtime::record) gives its closure a [`SequenceBody`], whose tasks are built as those of the runtime ([`builder`]).
-//! Each becomes [`units`] without its types, in the [`recorder`], and a [`template`]. On the host of one node, the sequence is
+//! [`Runtime::record`](crate::Runtime::record) gives its closure a [`SequenceBody`], whose tasks are built as
+//! those of the runtime ([`builder`]). Each becomes [`units`] without its types, in the [`recorder`], and a
+//! [`template`]. On the host of one node, the sequence is
 //! [`planned`]: when the closure returns, the graph derives the order of the units, once. A
-//! [`replay`](Sequence::replay) is one task with the accesses of all, whose body executes the units ([`replays`]): see
-//! [`replay`](crate::execute::replay). With several nodes and on devices a replay is [`submitted`]: the templates become tasks.
+//! [`replay`](Sequence::replay) is one task with the accesses of all, whose body executes the units
+//! ([`replays`]): see [`replay`](crate::execute::replay). With several nodes and on devices a replay is
+//! [`submitted`]: the templates become tasks.
 
 pub(crate) mod builder;
 mod owner;
@@ -92,27 +94,33 @@ impl Sequence {
 
     /// Submits this number of replays, as one task. The handle is that of the task.
     ///
-    /// To other tasks a replay is a task with the accesses and effects of all tasks of the sequence: it comes after all tasks before it whose results it
-    /// needs, and tasks after it see the state after its last replay. Inside, a unit of work begins as soon as what it needs is done, in
-    /// its replay and in the one before: there is no barrier between two replays. The results are those of the same tasks, submitted
+    /// To other tasks a replay is a task with the accesses and effects of all tasks of the sequence: it comes
+    /// after all tasks before it whose results it needs, and tasks after it see the state after its last
+    /// replay. Inside, a unit of work begins as soon as what it needs is done, in its replay and in the one
+    /// before: there is no barrier between two replays. The results are those of the same tasks, submitted
     /// again and again.
     ///
-    /// If a task fails, the replays end, and the handle and the next synchronisation report the first failure, with the task and the number of the
-    /// replay: the same in every schedule. What the sequence writes is poisoned then. A cancelled [group](crate::TaskGroup) ends its replays, too. If they
-    /// have begun, that poisons what the sequence writes and its host objects ([`Cause::ReplaysCancelled`](crate::Cause::ReplaysCancelled)).
+    /// If a task fails, the replays end, and the handle and the next synchronisation report the first
+    /// failure, with the task and the number of the replay: the same in every schedule. What the sequence
+    /// writes is poisoned then. A cancelled [group](crate::TaskGroup) ends its replays, too. If they have
+    /// begun, that poisons what the sequence writes and its host objects
+    /// ([`Cause::ReplaysCancelled`](crate::Cause::ReplaysCancelled)).
     ///
     /// With 0 replays nothing is submitted.
     ///
     /// # On several nodes and on devices
-    /// With [several nodes](crate::guide::nodes), and if a device runs one of the tasks, this submits the tasks of all replays one by one. The results are
-    /// the same. That saves the recording of kernels, but each task costs a submission, and the call blocks while the
-    /// [limit of tasks in flight](crate::Builder::max_in_flight) is reached. The handle is one for all tasks. The name of a task has the number of the replay. A failure poisons what the
-    /// task writes and what is computed from that, as always; the tasks that do not need it run to the end. With several nodes, a cancelled group
-    /// skips the tasks, but the call still submits them.
+    /// With [several nodes](crate::guide::nodes), and if a device runs one of the tasks, this submits the
+    /// tasks of all replays one by one. The results are the same. That saves the recording of kernels, but
+    /// each task costs a submission, and the call blocks while the [limit of tasks in
+    /// flight](crate::Builder::max_in_flight) is reached. The handle is one for all tasks. The name of a task
+    /// has the number of the replay. A failure poisons what the task writes and what is computed from that,
+    /// as always; the tasks that do not need it run to the end. With several nodes, a cancelled group skips
+    /// the tasks, but the call still submits them.
     ///
     /// # Errors
-    /// If the sequence reads what was never written: see [`Error`]. Nothing is submitted then. Where tasks are submitted one by one, each of them may also be
-    /// refused for the reasons of a task, and those before it are submitted then.
+    /// If the sequence reads what was never written: see [`Error`]. Nothing is submitted then. Where tasks
+    /// are submitted one by one, each of them may also be refused for the reasons of a task, and those before
+    /// it are submitted then.
     pub fn replay(&self, replays: u64) -> Result<TaskHandle, Error> {
         match &self.how {
             How::Planned(planned) => planned.replay(&self.owner, replays),
@@ -120,8 +128,8 @@ impl Sequence {
         }
     }
 
-    /// Submits replays, as one task, until `condition` holds for what `buffer` has after one of them, but not more than `most`. The returned
-    /// [`ReplayUntil`] is a handle that knows the number of replays.
+    /// Submits replays, as one task, until `condition` holds for what `buffer` has after one of them, but not
+    /// more than `most`. The returned [`ReplayUntil`] is a handle that knows the number of replays.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -142,16 +150,19 @@ impl Sequence {
     /// # Ok::<(), Error>(())
     /// ```
     ///
-    /// The condition is a part of the task: it runs on a thread that runs kernels, after each replay and before the next one, and should be short. So no
-    /// replay runs beyond the one that met it. A panic in it is a failure of the task. Nobody has to wait between the replays, and the program goes
-    /// on meanwhile. With 0 replays nothing is submitted.
+    /// The condition is a part of the task: it runs on a thread that runs kernels, after each replay and
+    /// before the next one, and should be short. So no replay runs beyond the one that met it. A panic in it
+    /// is a failure of the task. Nobody has to wait between the replays, and the program goes on meanwhile.
+    /// With 0 replays nothing is submitted.
     ///
-    /// The rest is as for [`replay`](Self::replay). With several nodes and on devices this call waits for each replay before it submits the next one. Each
-    /// node calls its condition. The replays end when the conditions of all nodes hold, or when the condition fails on a node: it panics, or needs a failed
+    /// The rest is as for [`replay`](Self::replay). With several nodes and on devices this call waits for
+    /// each replay before it submits the next one. Each node calls its condition. The replays end when the
+    /// conditions of all nodes hold, or when the condition fails on a node: it panics, or needs a failed
     /// task. A failed task that the buffer does not need does not end them.
     ///
     /// # Errors
-    /// As [`replay`](Self::replay). If the buffer belongs to another runtime, or was never written. [`Error::WaitInsideTask`] where the call waits.
+    /// As [`replay`](Self::replay). If the buffer belongs to another runtime, or was never written.
+    /// [`Error::WaitInsideTask`] where the call waits.
     #[track_caller]
     pub fn replay_until<T, const D: usize>(
         &self,

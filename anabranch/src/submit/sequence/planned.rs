@@ -85,7 +85,8 @@ impl Planned {
         Ok(ReplayUntil::new(task, met))
     }
 
-    /// What the tasks are together with a condition on this buffer, which is derived once. `of` has the label of the buffer.
+    /// What the tasks are together with a condition on this buffer, which is derived once. `of` has the label
+    /// of the buffer.
     fn whole_until(&self, owner: &Owner, buffer: BufferId, condition: &Recorded, of: &Parts) -> Arc<Whole> {
         let whole = || {
             let parts = self.parts.with_condition(condition, of);

@@ -133,7 +133,8 @@ impl Parts {
         self.units.is_empty()
     }
 
-    /// These parts and a condition, with its buffers. The condition comes after all units, and before all units of the next replay.
+    /// These parts and a condition, with its buffers. The condition comes after all units, and before all
+    /// units of the next replay.
     pub(super) fn with_condition(&self, condition: &Recorded, of: &Self) -> Self {
         let mut parts = self.clone();
         parts.repeat.push_barrier(condition.accesses.iter().cloned());

@@ -21,7 +21,8 @@ use std::{
     task::{Context, Poll},
 };
 
-/// A handle to [replays with a condition](super::Sequence::replay_until). The task runs whether or not the handle is kept.
+/// A handle to [replays with a condition](super::Sequence::replay_until). The task runs whether or not the
+/// handle is kept.
 ///
 /// It is a `Future` with the result of [`wait`](Self::wait).
 #[derive(Debug)]
@@ -40,7 +41,8 @@ impl ReplayUntil {
         &self.task
     }
 
-    /// Waits for the task. Returns the number of replays that have run, or `None` if none of them met the condition.
+    /// Waits for the task. Returns the number of replays that have run, or `None` if none of them met the
+    /// condition.
     ///
     /// # Errors
     /// As [`TaskHandle::wait`].
@@ -103,8 +105,9 @@ impl Body for ReplayBody {
         }
         let tasks: SmallVec<[&Recorded; 8]> = tasks.iter().chain(&last).collect();
         let is_checked = compute.is_checked();
-        // SAFETY: memory is attached. The plan keeps the order that the graph has derived from the accesses, in which a unit
-        // runs once in each replay. No other replay of the sequence runs now, because each has an effect on the tasks.
+        // SAFETY: memory is attached. The plan keeps the order that the graph has derived from the accesses,
+        // in which a unit runs once in each replay. No other replay of the sequence runs now, because each
+        // has an effect on the tasks.
         let execute = |task: usize, parts: &Parts, replay: u64| unsafe {
             match parts {
                 Parts::Chunks(chunks) => tasks[task].units.call(chunks.clone(), replay, is_checked),

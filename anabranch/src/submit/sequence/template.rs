@@ -1,4 +1,5 @@
-//! What a task of a sequence declares, apart from the runtime that it belongs to: a replay that submits its tasks begins each of them with it.
+//! What a task of a sequence declares, apart from the runtime that it belongs to: a replay that submits its
+//! tasks begins each of them with it.
 
 use crate::{
     error::Error,

@@ -24,7 +24,8 @@ pub(super) trait Units: Send + Sync {
     /// Attaches the memory of these versions of the buffers, in the order of the accesses.
     fn attach(&mut self, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error>;
 
-    /// Calls the function for chunks, one after the other, until a call fails. It may end the replays with this one.
+    /// Calls the function for chunks, one after the other, until a call fails. It may end the replays with
+    /// this one.
     ///
     /// # Safety
     /// Memory is attached. The graph allows these chunks now, in this replay, and each runs once.

@@ -1,7 +1,8 @@
-//! Shaders that the program writes itself: the task [carries](TaskBuilder::shader) one beside a kernel for the host, or alone.
+//! Shaders that the program writes itself: the task [carries](TaskBuilder::shader) one beside a kernel for
+//! the host, or alone.
 //!
-//! [`wgsl`] has what the program says about the shader, and [`access`] what the task declares for its operands. The crate `anabranch-kernel`
-//! checks and completes the text, and a device compiles it.
+//! [`wgsl`] has what the program says about the shader, and [`access`] what the task declares for its
+//! operands. The crate `anabranch-kernel` checks and completes the text, and a device compiles it.
 
 pub(crate) mod access;
 pub(crate) mod wgsl;
@@ -34,9 +35,10 @@ pub struct ShaderTask<'rt, const K: usize, L> {
 }
 
 impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
-    /// Gives the task a shader, which runs where the task runs on a device that takes WGSL: the device of [`on`](Self::on), otherwise that of
-    /// the [runtime](crate::Builder::device). [`kernel`](ShaderTask::kernel) or [`each`](ShaderTask::each) adds what the host runs, or a
-    /// device that takes no shader, and submits the task. [`submit`](ShaderTask::submit) submits it without.
+    /// Gives the task a shader, which runs where the task runs on a device that takes WGSL: the device of
+    /// [`on`](Self::on), otherwise that of the [runtime](crate::Builder::device).
+    /// [`kernel`](ShaderTask::kernel) or [`each`](ShaderTask::each) adds what the host runs, or a device that
+    /// takes no shader, and submits the task. [`submit`](ShaderTask::submit) submits it without.
     ///
     /// [`Wgsl`] says what a shader may do, and what is checked.
     pub fn shader(self, shader: Wgsl) -> ShaderTask<'rt, K, L>
@@ -54,9 +56,10 @@ where
     /// Submits the task, which runs on a device.
     ///
     /// # Errors
-    /// If the declaration, the names or the text is wrong, or if there is no device that runs the shader: [`Error::NoDevice`],
-    /// [`Error::Shader`], [`Error::Device`] and others of [`Error`]. With several nodes also if the shader has a fixed number of
-    /// [groups](Wgsl::groups): [`Error::OneNodeOnly`]. Nothing is submitted then.
+    /// If the declaration, the names or the text is wrong, or if there is no device that runs the shader:
+    /// [`Error::NoDevice`], [`Error::Shader`], [`Error::Device`] and others of [`Error`]. With several nodes
+    /// also if the shader has a fixed number of [groups](Wgsl::groups): [`Error::OneNodeOnly`]. Nothing is
+    /// submitted then.
     pub fn submit(self) -> Result<TaskHandle, Error> {
         match self.program(true)? {
             Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice(&self.shader)),
@@ -80,7 +83,8 @@ where
         }
     }
 
-    /// Submits the task with a recorded kernel, for the host and for devices that do not run the shader: see [`TaskBuilder::each`].
+    /// Submits the task with a recorded kernel, for the host and for devices that do not run the shader: see
+    /// [`TaskBuilder::each`].
     ///
     /// # Errors
     /// As [`kernel`](Self::kernel), and if the recording is wrong where it is the one to run.
@@ -94,8 +98,8 @@ where
         }
     }
 
-    /// The device that runs the shader, and the program there; `None` if the task runs on the host, or if it is not the shader that `must` run
-    /// and the device takes none.
+    /// The device that runs the shader, and the program there; `None` if the task runs on the host, or if it
+    /// is not the shader that `must` run and the device takes none.
     fn program(&self, must: bool) -> Result<Option<Chosen>, Error> {
         let Self { task, shader } = self;
         let (core, label) = (task.core, &task.label);

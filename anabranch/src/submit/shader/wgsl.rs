@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 /// A shader: its text in [WGSL](https://www.w3.org/TR/WGSL/), the names of its operands, and its parameters.
 ///
-/// The text has a function `each`, which is called for each point of the index space, with one `u32` for each dimension. It reaches the
-/// buffers through functions that are generated from the declarations of the task:
+/// The text has a function `each`, which is called for each point of the index space, with one `u32` for each
+/// dimension. It reaches the buffers through functions that are generated from the declarations of the task:
 ///
 /// | for | the text calls |
 /// |---|---|
@@ -21,9 +21,9 @@ use std::sync::Arc;
 /// | a parameter `dt` | `dt()` |
 /// | the index space | `first_point()`, and `end_point()`, which is one behind the last along each dimension |
 ///
-/// Indices are `u32`, in the order of the dimensions: `u_get(x)`, `u_get(y, x)`, `u_get(z, y, x)`, and `u_get()` for a buffer of one element
-/// without dimensions. In one dimension an extent or point is a `u32`, and in three a `vec3u`. Elements are numbers, or for a buffer of `[f32; 4]`
-/// an `array<f32, 4>`.
+/// Indices are `u32`, in the order of the dimensions: `u_get(x)`, `u_get(y, x)`, `u_get(z, y, x)`, and
+/// `u_get()` for a buffer of one element without dimensions. In one dimension an extent or point is a `u32`,
+/// and in three a `vec3u`. Elements are numbers, or for a buffer of `[f32; 4]` an `array<f32, 4>`.
 ///
 /// ```no_run
 /// use anabranch::{device::Wgsl, prelude::*};
@@ -51,22 +51,29 @@ use std::sync::Arc;
 /// ```
 ///
 /// # Groups
-/// With [`groups`](Self::groups) the text has a function `group` in place of `each`. Each invocation of each group calls it. Invocations of one
-/// group share `var<workgroup>` variables, and wait for each other with `workgroupBarrier()`.
+/// With [`groups`](Self::groups) the text has a function `group` in place of `each`. Each invocation of each
+/// group calls it. Invocations of one group share `var<workgroup>` variables, and wait for each other with
+/// `workgroupBarrier()`.
 ///
 /// # What is checked
-/// - An element that the task does not declare: `get` gives zero and `set` does nothing, and at its end the task fails with
-///   [`Cause::OutsideDeclared`](crate::Cause::OutsideDeclared), which names the buffer, the index and the declared region. Of several such
-///   accesses it names any. What the task has written is poisoned, as after any failure.
-/// - The text, when the task is submitted: names that are taken, brackets, and by the device all that its compiler knows. The error has the line.
+/// - An element that the task does not declare: `get` gives zero and `set` does nothing, and at its end the
+///   task fails with [`Cause::OutsideDeclared`](crate::Cause::OutsideDeclared), which names the buffer, the
+///   index and the declared region. Of several such accesses it names any. What the task has written is
+///   poisoned, as after any failure.
+/// - The text, when the task is submitted: names that are taken, brackets, and by the device all that its
+///   compiler knows. The error has the line.
 ///
 /// # What is not checked
-/// - Whether the shader writes all that the task declares to write. Elements that it does not write are unspecified.
-/// - Whether two invocations write one element, or one of them reads what another one writes. Then the element is any of the values, and
-///   another one in the next run. What one launch computes and another one reads is two tasks.
-/// - Whether a loop ends. Some drivers stop a shader after some seconds, and the device is lost then. Others wait for ever.
+/// - Whether the shader writes all that the task declares to write. Elements that it does not write are
+///   unspecified.
+/// - Whether two invocations write one element, or one of them reads what another one writes. Then the
+///   element is any of the values, and another one in the next run. What one launch computes and another one
+///   reads is two tasks.
+/// - Whether a loop ends. Some drivers stop a shader after some seconds, and the device is lost then. Others
+///   wait for ever.
 ///
-/// A text that changes is another shader, which the device compiles anew. A parameter with another value is not.
+/// A text that changes is another shader, which the device compiles anew. A parameter with another value is
+/// not.
 #[derive(Clone, Debug)]
 pub struct Wgsl {
     text: Arc<str>,
@@ -110,18 +117,21 @@ impl Wgsl {
         self
     }
 
-    /// Adds a parameter: a number that may differ between launches without a new compilation. The text calls its name: `dt()`.
+    /// Adds a parameter: a number that may differ between launches without a new compilation. The text calls
+    /// its name: `dt()`.
     pub fn parameter(mut self, name: impl Into<Arc<str>>, value: impl Number) -> Self {
         self.parameters.push((name.into(), value.scalar()));
         self
     }
 
-    /// Runs the shader in groups of `size` invocations along each dimension. There are `count` groups along each dimension, whatever the index
-    /// space is; but if that is empty, there are none. The last dimension is `x`. With several nodes a shader needs [`tiles`](Self::tiles) instead,
-    /// because each node launches its own part of the index space.
+    /// Runs the shader in groups of `size` invocations along each dimension. There are `count` groups along
+    /// each dimension, whatever the index space is; but if that is empty, there are none. The last dimension
+    /// is `x`. With several nodes a shader needs [`tiles`](Self::tiles) instead, because each node launches
+    /// its own part of the index space.
     ///
-    /// The text has a function `group(id: vec3u, local: vec3u, index: u32)`. Its arguments are the number of the group, that of the invocation in
-    /// the group, and the latter as one number: the `workgroup_id`, `local_invocation_id` and `local_invocation_index` of WGSL.
+    /// The text has a function `group(id: vec3u, local: vec3u, index: u32)`. Its arguments are the number of
+    /// the group, that of the invocation in the group, and the latter as one number: the `workgroup_id`,
+    /// `local_invocation_id` and `local_invocation_index` of WGSL.
     ///
     /// All devices take groups of up to 256 invocations, and 16 KiB of `var<workgroup>` variables.
     pub fn groups<const N: usize>(mut self, size: [u32; N], count: [usize; N]) -> Self {
@@ -130,9 +140,11 @@ impl Wgsl {
         self
     }
 
-    /// Runs the shader in groups as [`groups`](Self::groups) does, with one group for each tile of this many points. The tile of a group begins
-    /// at `first_point()` plus the number of the group times the size of the tile; the last one along each dimension may be cut off at
-    /// `end_point()`. With [several nodes](crate::guide::nodes), where each node launches the shader for its own points, groups must be tiles.
+    /// Runs the shader in groups as [`groups`](Self::groups) does, with one group for each tile of this many
+    /// points. The tile of a group begins at `first_point()` plus the number of the group times the size of
+    /// the tile; the last one along each dimension may be cut off at `end_point()`. With [several
+    /// nodes](crate::guide::nodes), where each node launches the shader for its own points, groups must be
+    /// tiles.
     ///
     /// # Panics
     /// If a tile has no points.
@@ -143,8 +155,8 @@ impl Wgsl {
         self
     }
 
-    /// Leaves the `var<workgroup>` variables of a group as they are when it begins. Otherwise a device fills them with zeros, as WGSL wants it. A text that sets
-    /// them all before it reads them saves this time.
+    /// Leaves the `var<workgroup>` variables of a group as they are when it begins. Otherwise a device fills
+    /// them with zeros, as WGSL wants it. A text that sets them all before it reads them saves this time.
     ///
     /// What an invocation reads of a variable that none has set is unspecified, and may differ between runs.
     pub fn uninitialized_workgroup(mut self) -> Self {

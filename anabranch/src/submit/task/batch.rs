@@ -1,7 +1,8 @@
 //! Batches: many like host tasks that are declared and submitted at once.
 //!
-//! The points of an index space are the tasks. The accesses are declared once, for all of them, and the graph gets the tasks under one lock, as
-//! it gets the pieces of a kernel. They share one function. With several nodes the points of a node are one task.
+//! The points of an index space are the tasks. The accesses are declared once, for all of them, and the graph
+//! gets the tasks under one lock, as it gets the pieces of a kernel. They share one function. With several
+//! nodes the points of a node are one task.
 
 use super::{
     NewTask, TaskBuilder,
@@ -46,28 +47,31 @@ impl<'rt> NewTasks<'rt> {
         Self(NewTask::new(core, group, name, location))
     }
 
-    /// Sets the index space: the batch has a host task for each of its points. A mapper gets each point as a chunk, and once the whole index
-    /// space, for which it gives all that the points access together.
+    /// Sets the index space: the batch has a host task for each of its points. A mapper gets each point as a
+    /// chunk, and once the whole index space, for which it gives all that the points access together.
     pub fn each<const K: usize>(self, space: impl IndexSpace<K>) -> TaskBuilder<'rt, K, Each, ()> {
         self.0.begin(space.index_space())
     }
 }
 
 impl<const K: usize, L: AccessList<K>> TaskBuilder<'_, K, Each, L> {
-    /// Submits the batch: a host task for each point of the index space, in row-major order. `function` is called once for each point, with the point, when
-    /// all tasks that this one depends on are done, on a host lane, where it may block. It may return a `Result`. An error or a panic fails the
-    /// task of that point alone, and those that need its results.
+    /// Submits the batch: a host task for each point of the index space, in row-major order. `function` is
+    /// called once for each point, with the point, when all tasks that this one depends on are done, on a
+    /// host lane, where it may block. It may return a `Result`. An error or a panic fails the task of that
+    /// point alone, and those that need its results.
     ///
-    /// A thread that waits for the tasks may run some of them instead, on its own stack: see [`Runtime::wait`](crate::Runtime::wait) and
-    /// [`blocking`](Self::blocking).
+    /// A thread that waits for the tasks may run some of them instead, on its own stack: see
+    /// [`Runtime::wait`](crate::Runtime::wait) and [`blocking`](Self::blocking).
     ///
-    /// The accesses are declared once, for all points, as those of a kernel whose chunks are the points: two points may not write one element, and none may
-    /// read what another one writes. Sequential effects order the tasks as if they were submitted one after the other. The handle is one for all of them.
+    /// The accesses are declared once, for all points, as those of a kernel whose chunks are the points: two
+    /// points may not write one element, and none may read what another one writes. Sequential effects order
+    /// the tasks as if they were submitted one after the other. The handle is one for all of them.
     ///
-    /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached. The batch is submitted as a whole then, so it may exceed the
-    /// limit.
+    /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached. The batch is
+    /// submitted as a whole then, so it may exceed the limit.
     ///
-    /// With [several nodes](crate::guide::nodes) each node runs its points one after the other, as one task: the first error ends it.
+    /// With [several nodes](crate::guide::nodes) each node runs its points one after the other, as one task:
+    /// the first error ends it.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -144,7 +148,8 @@ impl<const K: usize, L: AccessList<K>> TaskBuilder<'_, K, Each, L> {
     }
 }
 
-/// A piece for each point. A batch without points is one piece that does nothing, so that its handle has a node.
+/// A piece for each point. A batch without points is one piece that does nothing, so that its handle has a
+/// node.
 fn pieces(points: usize) -> Vec<Piece> {
     match points {
         0 => vec![Piece::new(0..0)],
@@ -177,7 +182,8 @@ where
         self.points.clone().try_for_each(|at| {
             let point = batch.points[at].range;
             let run = || {
-                // SAFETY: memory is attached if `bound` is not an error; the executor calls this once, when the graph allows this task.
+                // SAFETY: memory is attached if `bound` is not an error; the executor calls this once, when
+                // the graph allows this task.
                 unsafe {
                     call::<K, L, _, _>(bound, at, pattern.as_ref(), |views| {
                         (batch.function)(point.min().0, views)

@@ -23,9 +23,11 @@ pub(in crate::submit) struct Hints<const K: usize> {
     /// Whether the split is into tiles, for the recorder.
     pub(in crate::submit) tiles: bool,
     pub(in crate::submit) node: Option<u16>,
-    /// Of a recorded kernel with reductions: the number of bands of its index space, which are the leaves for the command graph.
+    /// Of a recorded kernel with reductions: the number of bands of its index space, which are the leaves for
+    /// the command graph.
     bands: Option<usize>,
-    /// The homes of the host objects of the whole cluster that a task which runs once has effects on: of several different ones two.
+    /// The homes of the host objects of the whole cluster that a task which runs once has effects on: of
+    /// several different ones two.
     homes: [Option<u16>; 2],
     /// Whether the function blocks.
     pub(in crate::submit) blocking: bool,

@@ -30,29 +30,31 @@ use anabranch_kernel::Recording;
 use smallvec::smallvec;
 use std::sync::Arc;
 
-/// The default number of chunks of a kernel for each thread. It is more than one so that other threads take over a part of
-/// the work of a thread that is held up, by another program for example.
+/// The default number of chunks of a kernel for each thread. It is more than one so that other threads take
+/// over a part of the work of a thread that is held up, by another program for example.
 const CHUNKS_PER_THREAD: usize = 4;
 
 impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
-    /// Splits the index space into at most this many chunks (by default four for each thread, or one if there is one thread); chunks are never empty. With several nodes or
-    /// [pieces](Self::pieces), each node or piece gets an equal share of this number, rounded up. The
-    /// results of a kernel must not depend on the number of chunks.
+    /// Splits the index space into at most this many chunks (by default four for each thread, or one if there
+    /// is one thread); chunks are never empty. With several nodes or [pieces](Self::pieces), each node or
+    /// piece gets an equal share of this number, rounded up. The results of a kernel must not depend on the
+    /// number of chunks.
     pub fn chunks(mut self, chunks: usize) -> Self {
         self.hints.chunks = Some(chunks.max(1));
         self
     }
 
-    /// Orders the kernel piece by piece: its index space is cut along the first dimension into at most this many pieces on all nodes
-    /// together, rounded up to a multiple of the number of nodes, and each piece begins as soon as its own inputs are there. By default a kernel is one piece.
+    /// Orders the kernel piece by piece: its index space is cut along the first dimension into at most this
+    /// many pieces on all nodes together, rounded up to a multiple of the number of nodes, and each piece
+    /// begins as soon as its own inputs are there. By default a kernel is one piece.
     ///
-    /// A stencil in pieces flows: a piece of the next step begins when the neighbouring pieces of this step are done, while
-    /// others still run. Each piece costs as much as a task, so a piece should take some ten microseconds at least. Chunks are
-    /// parts of pieces: by default a piece is one chunk if there are as many pieces as threads. The results must not depend on the
-    /// number of pieces.
+    /// A stencil in pieces flows: a piece of the next step begins when the neighbouring pieces of this step
+    /// are done, while others still run. Each piece costs as much as a task, so a piece should take some ten
+    /// microseconds at least. Chunks are parts of pieces: by default a piece is one chunk if there are as
+    /// many pieces as threads. The results must not depend on the number of pieces.
     ///
-    /// A kernel with a reduction is one piece in any case, and so is a host task. The handle of the task is one for all
-    /// pieces. Of several pieces that fail, each is reported.
+    /// A kernel with a reduction is one piece in any case, and so is a host task. The handle of the task is
+    /// one for all pieces. Of several pieces that fail, each is reported.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -78,13 +80,14 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         self
     }
 
-    /// Declares that the kernel combines values into the elements of `buffer`. The results overwrite all elements; to include
-    /// the current contents, see [`reduce_into`](Self::reduce_into).
+    /// Declares that the kernel combines values into the elements of `buffer`. The results overwrite all
+    /// elements; to include the current contents, see [`reduce_into`](Self::reduce_into).
     ///
-    /// The results have the same bits on any number of threads and nodes. The chunks of the kernel are the leaves of the tree in which
-    /// partial results are combined. There are at most 64 chunks, and of a large index space one for every 32,768 points (for every
-    /// 512 points per element of the largest such buffer, if these are more), unless [`chunks`](Self::chunks) says otherwise. A
-    /// [recorded kernel](Self::each) has [another tree](crate::guide::recorded_kernels#reductions), which does not depend on the chunks.
+    /// The results have the same bits on any number of threads and nodes. The chunks of the kernel are the
+    /// leaves of the tree in which partial results are combined. There are at most 64 chunks, and of a large
+    /// index space one for every 32,768 points (for every 512 points per element of the largest such buffer,
+    /// if these are more), unless [`chunks`](Self::chunks) says otherwise. A [recorded kernel](Self::each)
+    /// has [another tree](crate::guide::recorded_kernels#reductions), which does not depend on the chunks.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -113,7 +116,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         self.append(Reduce { buffer: buffer.clone(), operator, include_current: false })
     }
 
-    /// Like [`reduce`](Self::reduce), with the current contents of the buffer as the first value of each element.
+    /// Like [`reduce`](Self::reduce), with the current contents of the buffer as the first value of each
+    /// element.
     pub fn reduce_into<T, const D: usize, O>(
         self,
         buffer: &Buffer<T, D>,
@@ -140,9 +144,10 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         self
     }
 
-    /// Lets a device that runs the [recorded kernel](Self::each) round each product of floats by itself, as the processor does. Otherwise it may make
-    /// one operation of a product and a sum, with one rounding. With `+`, `-` and `*` alone the kernel has the bits of the processor then, up to
-    /// denormal numbers. The processor always computes so. The text of a [shader](Self::shader) stays as it is.
+    /// Lets a device that runs the [recorded kernel](Self::each) round each product of floats by itself, as
+    /// the processor does. Otherwise it may make one operation of a product and a sum, with one rounding.
+    /// With `+`, `-` and `*` alone the kernel has the bits of the processor then, up to denormal numbers. The
+    /// processor always computes so. The text of a [shader](Self::shader) stays as it is.
     ///
     /// It costs a sum for each product, on most devices as a part of the product.
     pub fn precise(mut self) -> Self {
@@ -150,12 +155,14 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         self
     }
 
-    /// Sets the device that runs the task, which must be a recorded kernel ([`each`](Self::each)) or have a [shader](Self::shader). By default the
-    /// [device of the runtime](crate::Builder::device) runs it if there is one that can, and otherwise the threads of the runtime.
+    /// Sets the device that runs the task, which must be a recorded kernel ([`each`](Self::each)) or have a
+    /// [shader](Self::shader). By default the [device of the runtime](crate::Builder::device) runs it if
+    /// there is one that can, and otherwise the threads of the runtime.
     ///
-    /// What the task reads and the device lacks is copied to it before, and what a task on the host reads later is copied back. A device runs
-    /// the whole index space at once, so it ignores chunks and, on one node, pieces. With several nodes each node passes a device of its own, which
-    /// runs the pieces of that node, or its part of a reduction.
+    /// What the task reads and the device lacks is copied to it before, and what a task on the host reads
+    /// later is copied back. A device runs the whole index space at once, so it ignores chunks and, on one
+    /// node, pieces. With several nodes each node passes a device of its own, which runs the pieces of that
+    /// node, or its part of a reduction.
     ///
     /// ```
     /// use anabranch::{
@@ -176,14 +183,15 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         self
     }
 
-    /// Lets the threads of the runtime run the task, also if the runtime has a [device](crate::Builder::device).
+    /// Lets the threads of the runtime run the task, also if the runtime has a
+    /// [device](crate::Builder::device).
     pub fn on_host(mut self) -> Self {
         self.place = KernelPlace::Host;
         self
     }
 
-    /// Submits the task. `kernel` is called once for each chunk, on all threads of the runtime, when all tasks that it depends
-    /// on are done. A panic fails the task.
+    /// Submits the task. `kernel` is called once for each chunk, on all threads of the runtime, when all
+    /// tasks that it depends on are done. A panic fails the task.
     ///
     /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached.
     ///
@@ -197,13 +205,16 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         self.submit_kernel(kernel, |_, _| Ok(()))
     }
 
-    /// Submits a recorded kernel: `closure` runs once, now, on symbolic values, and what it has recorded runs for each point of the
-    /// index space. The closure gets an [`Input`](crate::recorded::Input) for each read, an [`Output`](crate::recorded::Output) for each write,
-    /// an [`InputOutput`](crate::recorded::InputOutput) for each update and an [`Accumulator`](crate::recorded::Accumulator) for each reduction. A write or update is `one_to_one()`. A read may be of a buffer
-    /// of another rank than the index space.
+    /// Submits a recorded kernel: `closure` runs once, now, on symbolic values, and what it has recorded runs
+    /// for each point of the index space. The closure gets an [`Input`](crate::recorded::Input) for each
+    /// read, an [`Output`](crate::recorded::Output) for each write, an
+    /// [`InputOutput`](crate::recorded::InputOutput) for each update and an
+    /// [`Accumulator`](crate::recorded::Accumulator) for each reduction. A write or update is `one_to_one()`.
+    /// A read may be of a buffer of another rank than the index space.
     ///
-    /// The recording is checked now: an error names the line that takes an element which the task does not declare. It runs in vector
-    /// instructions, without a check for each element. If the same closure is submitted again with other literals, the runtime uses the program that it has, and prepares nothing.
+    /// The recording is checked now: an error names the line that takes an element which the task does not
+    /// declare. It runs in vector instructions, without a check for each element. If the same closure is
+    /// submitted again with other literals, the runtime uses the program that it has, and prepares nothing.
     /// The guide has [a page](crate::guide::recorded_kernels) on recorded kernels.
     ///
     /// ```
@@ -222,8 +233,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     /// ```
     ///
     /// # Errors
-    /// As [`kernel`](Self::kernel), and if the recording is wrong: [`Error::Record`], or [`Error::Declaration`] if it takes elements that
-    /// the task does not declare.
+    /// As [`kernel`](Self::kernel), and if the recording is wrong: [`Error::Record`], or
+    /// [`Error::Declaration`] if it takes elements that the task does not declare.
     pub fn each(mut self, closure: impl for<'t> FnOnce(L::Symbols<'t>)) -> Result<TaskHandle, Error>
     where
         L: RecordedAccessList<K> + KernelAccessList,
@@ -271,7 +282,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
             let declared = recorded::Declared::<K, L> { task: declaration.task, recording, bound };
             let whole = declared.check_whole(declaration.whole.range, &declaration.accesses);
             whole.map_err(|error| core.refuse(error))?;
-            // Perhaps only this node finds a mistake in its chunks. Then the others get the reason, with the end of the run.
+            // Perhaps only this node finds a mistake in its chunks. Then the others get the reason, with the
+            // end of the run.
             declared.check_chunks(declaration.chunks).map_err(|error| core.give_up(error))
         })
     }
@@ -420,7 +432,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let Part { chunk, leaves } = nodes.part(&work, &self.hints.for_nodes(self.core.nodes()), L::REDUCES);
         let Some(range) = chunk.map(|chunk| chunk.cast()) else { return Chunks::new() };
         let ranges = match L::REDUCES {
-            // The leaves of this node: of leaves of two sizes, the larger ones come first, here as in the whole index space.
+            // The leaves of this node: of leaves of two sizes, the larger ones come first, here as in the
+            // whole index space.
             true if !self.hints.has_bands() => split_1d(&range, leaves.len(), granularity[0]),
             reduces => {
                 let nodes = if chunks.is_some() { self.core.nodes() } else { 1 };
@@ -439,9 +452,9 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
 macro_rules! tiles {
     ($($rank:literal),*) => {$(
         impl<L> TaskBuilder<'_, $rank, Over, L> {
-            /// Splits along the first two dimensions, into tiles that are as square as possible, with sides that are multiples of
-            /// `rows` and `cols`. By default, and always for tasks with reductions, the split is along the first dimension
-            /// only.
+            /// Splits along the first two dimensions, into tiles that are as square as possible, with sides
+            /// that are multiples of `rows` and `cols`. By default, and always for tasks with reductions, the
+            /// split is along the first dimension only.
             pub fn tiles(mut self, rows: usize, cols: usize) -> Self {
                 self.hints.granularity = [rows.max(1), cols.max(1)];
                 self.hints.split = split_2d;

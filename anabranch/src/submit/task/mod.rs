@@ -1,5 +1,5 @@
-//! The typed builder of a task, from `rt.task("name")` to its accesses, and to `.host(…)`. What only kernels have is in
-//! [`kernel`](super::task::kernel).
+//! The typed builder of a task, from `rt.task("name")` to its accesses, and to `.host(…)`. What only kernels
+//! have is in [`kernel`](super::task::kernel).
 
 pub(crate) mod batch;
 pub(in crate::submit) mod hints;
@@ -59,8 +59,9 @@ impl<'rt> NewTask<'rt> {
         Self { core, group, label: TaskLabel { name: name.into(), location } }
     }
 
-    /// Sets the index space. The task is a [kernel](TaskBuilder::kernel), which is called once for each chunk of the index
-    /// space, or a [host task](TaskBuilder::host), which is called on each node for the part of that node.
+    /// Sets the index space. The task is a [kernel](TaskBuilder::kernel), which is called once for each chunk
+    /// of the index space, or a [host task](TaskBuilder::host), which is called on each node for the part of
+    /// that node.
     pub fn over<const K: usize>(self, space: impl IndexSpace<K>) -> TaskBuilder<'rt, K, Over, ()> {
         self.begin(space.index_space())
     }
@@ -70,8 +71,8 @@ impl<'rt> NewTask<'rt> {
         self.begin(GridBox::full([]))
     }
 
-    /// Makes the task a host task whose function is called once on every node, for work that all nodes do together. Its index
-    /// space has one point for each node.
+    /// Makes the task a host task whose function is called once on every node, for work that all nodes do
+    /// together. Its index space has one point for each node.
     pub fn collective(self) -> TaskBuilder<'rt, 1, Collective, ()> {
         let nodes = self.core.cluster().map_or(1, |cluster| cluster.nodes());
         self.begin(GridBox::full([nodes.into()]))
@@ -91,11 +92,13 @@ impl<'rt> NewTask<'rt> {
     }
 }
 
-/// A task whose accesses are being declared: `L` so far. `S` is the kind of the task: [`Over`], [`Once`], [`Each`](super::task::index_space::Each) or [`Collective`].
+/// A task whose accesses are being declared: `L` so far. `S` is the kind of the task: [`Over`], [`Once`],
+/// [`Each`](super::task::index_space::Each) or [`Collective`].
 ///
 /// Accesses reach the kernel or host function as a tuple of views, in the order of their declaration:
 /// `&`[`ReadView`](crate::ReadView) for a read, `&mut` [`WriteView`](crate::WriteView) for a write, `&mut`
-/// [`UpdateView`](crate::UpdateView) for an update, `&mut` [`Reduction`](crate::Reduction) for a reduction, `&mut T` for a sequential or exclusive effect, `&T` for a relaxed one,
+/// [`UpdateView`](crate::UpdateView) for an update, `&mut` [`Reduction`](crate::Reduction) for a reduction,
+/// `&mut T` for a sequential or exclusive effect, `&T` for a relaxed one,
 /// `Option<`[`MpiComm`](crate::MpiComm)`>` for a communicator.
 #[derive(Debug)]
 #[must_use = "a task is submitted by `kernel`, `each` or `host`"]
@@ -125,12 +128,13 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
         self.append(Read { buffer: buffer.clone(), mapper })
     }
 
-    /// Declares that each chunk overwrites *all* elements that `mapper` gives for it, without reading them. No element may be
-    /// written by two chunks.
+    /// Declares that each chunk overwrites *all* elements that `mapper` gives for it, without reading them.
+    /// No element may be written by two chunks.
     ///
-    /// The elements are unspecified until the task writes them, because the task may get other memory than earlier tasks: see
-    /// [`Buffer::with_versions`]. A task that writes only some elements, or that reads elements first, declares an
-    /// [`update`](Self::update). The [checked mode](crate::Builder::checked) finds tasks that should.
+    /// The elements are unspecified until the task writes them, because the task may get other memory than
+    /// earlier tasks: see [`Buffer::with_versions`]. A task that writes only some elements, or that reads
+    /// elements first, declares an [`update`](Self::update). The [checked mode](crate::Builder::checked)
+    /// finds tasks that should.
     pub fn write<T, const D: usize, M>(
         self,
         buffer: &Buffer<T, D>,
@@ -144,8 +148,8 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
         self.append(Write { buffer: buffer.clone(), mapper })
     }
 
-    /// Declares that each chunk reads and changes the region that `mapper` gives for it. No element may be changed by two
-    /// chunks.
+    /// Declares that each chunk reads and changes the region that `mapper` gives for it. No element may be
+    /// changed by two chunks.
     pub fn update<T, const D: usize, M>(
         self,
         buffer: &Buffer<T, D>,
@@ -159,11 +163,12 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
         self.append(Update { buffer: buffer.clone(), mapper })
     }
 
-    /// Declares an effect on a host object. `order` says how it is ordered with other effects on the same object:
-    /// [`sequential()`](crate::sequential), [`exclusive()`](crate::exclusive) or [`relaxed()`](crate::relaxed). Only host tasks
-    /// have effects, because a kernel runs on several threads at once. `object` is a [`HostObject`](crate::HostObject), or one of the
-    /// whole cluster: a [`ClusterObject`](crate::ClusterObject), which places a `once` task on its home. A collective task that calls MPI has a
-    /// sequential effect on a [`Communicator`](crate::Communicator).
+    /// Declares an effect on a host object. `order` says how it is ordered with other effects on the same
+    /// object: [`sequential()`](crate::sequential), [`exclusive()`](crate::exclusive) or
+    /// [`relaxed()`](crate::relaxed). Only host tasks have effects, because a kernel runs on several threads
+    /// at once. `object` is a [`HostObject`](crate::HostObject), or one of the whole cluster: a
+    /// [`ClusterObject`](crate::ClusterObject), which places a `once` task on its home. A collective task
+    /// that calls MPI has a sequential effect on a [`Communicator`](crate::Communicator).
     pub fn effect<E, O>(mut self, object: &E, order: O) -> TaskBuilder<'rt, K, S, L::Longer>
     where
         E: HasEffects<S, O>,
@@ -175,9 +180,10 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
         self.append(object.effect())
     }
 
-    /// Declares that the host function blocks: it sleeps, waits for another thread or program, or takes a lock that a thread may hold
-    /// while it waits for the runtime or submits. Without this, a thread that waits for the task may run it on its own stack, and so may one that
-    /// submits in a runtime that [helps while submitting](crate::Builder::help_while_submitting).
+    /// Declares that the host function blocks: it sleeps, waits for another thread or program, or takes a
+    /// lock that a thread may hold while it waits for the runtime or submits. Without this, a thread that
+    /// waits for the task may run it on its own stack, and so may one that submits in a runtime that [helps
+    /// while submitting](crate::Builder::help_while_submitting).
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -212,14 +218,17 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
 }
 
 impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
-    /// Sets the priority of the task (0 by default). Of ready tasks that conflict, the one with the highest priority starts
-    /// first, and of equal ones the oldest. A task that was passed over for long starts before all others.
+    /// Sets the priority of the task (0 by default). Of ready tasks that conflict, the one with the highest
+    /// priority starts first, and of equal ones the oldest. A task that was passed over for long starts
+    /// before all others.
     pub fn priority(mut self, priority: i32) -> Self {
         self.hints.priority = priority;
         self
     }
 
-    /// Sets the node that executes the task (by default the home of the [cluster objects](crate::ClusterObject) that the task has effects on, or 0 if there are none). A [dry run](crate::Builder::dry_run) has as many nodes as the program asks for.
+    /// Sets the node that executes the task (by default the home of the [cluster
+    /// objects](crate::ClusterObject) that the task has effects on, or 0 if there are none). A [dry
+    /// run](crate::Builder::dry_run) has as many nodes as the program asks for.
     ///
     /// # Errors
     /// [`Error::Setting`] if there is no such node.
@@ -227,11 +236,11 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
         self.placed(node)
     }
 
-    /// Submits the task. `function` is called once, when all tasks that it depends on are done, on a host lane, where it may
-    /// block. It may return a `Result`. An error or a panic fails the task.
+    /// Submits the task. `function` is called once, when all tasks that it depends on are done, on a host
+    /// lane, where it may block. It may return a `Result`. An error or a panic fails the task.
     ///
-    /// A thread that waits for the task may run it instead, on its own stack: see [`Runtime::wait`](crate::Runtime::wait) and
-    /// [`blocking`](Self::blocking).
+    /// A thread that waits for the task may run it instead, on its own stack: see
+    /// [`Runtime::wait`](crate::Runtime::wait) and [`blocking`](Self::blocking).
     ///
     /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached.
     ///
@@ -258,11 +267,12 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
 }
 
 impl<L> TaskBuilder<'_, 1, Collective, L> {
-    /// Submits the task. `function` is called once on every node, with the point of that node in the index space, on a host
-    /// lane, where it may block. It may return a `Result`. An error or a panic fails the task.
+    /// Submits the task. `function` is called once on every node, with the point of that node in the index
+    /// space, on a host lane, where it may block. It may return a `Result`. An error or a panic fails the
+    /// task.
     ///
-    /// A thread that waits for the task may run it instead, on its own stack: see [`Runtime::wait`](crate::Runtime::wait) and
-    /// [`blocking`](Self::blocking).
+    /// A thread that waits for the task may run it instead, on its own stack: see
+    /// [`Runtime::wait`](crate::Runtime::wait) and [`blocking`](Self::blocking).
     ///
     /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached.
     ///
@@ -288,12 +298,13 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
         self.placed(node)
     }
 
-    /// Submits the task as a host task. `function` is called once on each node for the part of the index space that belongs to
-    /// that node, on a host lane, where it may block. A node without a part does not call it, and no node does if the index space is
-    /// empty. It may return a `Result`. An error or a panic fails the task.
+    /// Submits the task as a host task. `function` is called once on each node for the part of the index
+    /// space that belongs to that node, on a host lane, where it may block. A node without a part does not
+    /// call it, and no node does if the index space is empty. It may return a `Result`. An error or a panic
+    /// fails the task.
     ///
-    /// A thread that waits for the task may run it instead, on its own stack: see [`Runtime::wait`](crate::Runtime::wait) and
-    /// [`blocking`](Self::blocking).
+    /// A thread that waits for the task may run it instead, on its own stack: see
+    /// [`Runtime::wait`](crate::Runtime::wait) and [`blocking`](Self::blocking).
     ///
     /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached.
     ///

@@ -29,7 +29,8 @@ use anabranch_kernel::Recording;
 use smallvec::{SmallVec, smallvec};
 use std::{slice, sync::Arc};
 
-/// A device, and a program that it has prepared. With several nodes perhaps the error of a device that is lost, with which the task fails.
+/// A device, and a program that it has prepared. With several nodes perhaps the error of a device that is
+/// lost, with which the task fails.
 pub(in crate::submit) type Chosen = (Arc<dyn Device>, Result<DeviceProgram, DeviceError>);
 
 impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_, K, Over, L> {
@@ -113,7 +114,8 @@ pub(in crate::submit) trait KernelOnDevice<const K: usize, L: AccessList<K>> {
         None
     }
 
-    /// With several nodes: what gets the leaves of the reductions, if there are any. `flush_denormals` says whether it flushes denormal numbers.
+    /// With several nodes: what gets the leaves of the reductions, if there are any. `flush_denormals` says
+    /// whether it flushes denormal numbers.
     fn leaves(&self, _: &Arc<L::Bound>, _flush_denormals: bool) -> Option<Box<dyn LeavesOnHost>> {
         None
     }
@@ -129,7 +131,8 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
         }
     }
 
-    /// The device, if it has prepared the program or if the task fails with its error; `None` if it cannot run it and does not have to.
+    /// The device, if it has prepared the program or if the task fails with its error; `None` if it cannot
+    /// run it and does not have to.
     ///
     /// # Errors
     /// If the task cannot be submitted.
@@ -151,7 +154,8 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
         }
     }
 
-    /// Submits a task that runs on a device: on one node for the whole index space, on several for the pieces of this node.
+    /// Submits a task that runs on a device: on one node for the whole index space, on several for the pieces
+    /// of this node.
     pub(in crate::submit) fn launch_on(
         self,
         (device, program): Chosen,

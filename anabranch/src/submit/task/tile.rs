@@ -40,11 +40,12 @@ impl<const K: usize> Tile<K> {
 
     /// The points of this tile one by one, in row-major order, as indices.
     ///
-    /// Write `tile.points().for_each(…)`, or a loop over [`rows`](Tile::<2>::rows) with a loop over [`cols`](Tile::<2>::cols) inside, where
-    /// speed matters: the compiler then moves the checks of `view[p]` out of the inner loop and uses vector instructions, if the regions
-    /// are boxes or those of `neighborhood(…).along_axes()`. In a `for` loop over points of more than one dimension it does not, because it
-    /// sees no inner loop. Nor does it if the loop calls a function that is not inlined: mark functions that access elements
-    /// `#[inline(always)]`.
+    /// Write `tile.points().for_each(…)`, or a loop over [`rows`](Tile::<2>::rows) with a loop over
+    /// [`cols`](Tile::<2>::cols) inside, where speed matters: the compiler then moves the checks of `view[p]`
+    /// out of the inner loop and uses vector instructions, if the regions are boxes or those of
+    /// `neighborhood(…).along_axes()`. In a `for` loop over points of more than one dimension it does not,
+    /// because it sees no inner loop. Nor does it if the loop calls a function that is not inlined: mark
+    /// functions that access elements `#[inline(always)]`.
     #[inline]
     pub fn points(&self) -> impl Iterator<Item = [usize; K]> + use<K> {
         let points: Points<K> = self.chunk.range.points();
@@ -62,7 +63,8 @@ impl<const K: usize> Tile<K> {
 
     /// Opens a scope on the scratch memory of the thread that works on this tile.
     ///
-    /// No slice of this memory outlives the scope. The memory stays with the thread, and the next tile uses it again.
+    /// No slice of this memory outlives the scope. The memory stays with the thread, and the next tile uses
+    /// it again.
     pub fn scratch<R>(&self, f: impl for<'s> FnOnce(&mut Scope<'s>) -> R) -> R {
         scratch::scope(f)
     }

@@ -2,7 +2,8 @@
 
 use super::groups::Failed;
 
-/// The maximum number of links of a chain of causes. Of a longer chain the runtime keeps the first links and the root.
+/// The maximum number of links of a chain of causes. Of a longer chain the runtime keeps the first links and
+/// the root.
 const CHAIN: u32 = 16;
 
 /// How a task ended that did not succeed.
@@ -36,7 +37,8 @@ impl Causes {
         self.0[step] = not_done;
     }
 
-    /// How a step ends that needs the results of these steps, if one of them did not succeed: see [`age`](Self::age).
+    /// How a step ends that needs the results of these steps, if one of them did not succeed: see
+    /// [`age`](Self::age).
     pub(super) fn skipped(&self, needs: &[usize]) -> Option<NotDone> {
         self.oldest(needs).map(|needs| match self.0[needs] {
             Some(NotDone::Skipped { needs, links }) if links >= CHAIN => {
@@ -54,8 +56,8 @@ impl Causes {
         needs.iter().copied().min_by_key(|&step| self.age(step))
     }
 
-    /// The order in which causes take precedence: failures, then cancellations after a step had begun, then others; then the oldest root, then
-    /// the oldest step.
+    /// The order in which causes take precedence: failures, then cancellations after a step had begun, then
+    /// others; then the oldest root, then the oldest step.
     fn age(&self, step: usize) -> (bool, bool, usize, usize) {
         (self.is_cancelled(step), self.leaves_objects(step), self.root(step), step)
     }
@@ -102,7 +104,8 @@ impl Causes {
         matches!(self.0[self.root(step)], Some(NotDone::Copy { .. }))
     }
 
-    /// The failure that the next wait reports because of this step, and whether the step was skipped: if the root is a failure.
+    /// The failure that the next wait reports because of this step, and whether the step was skipped: if the
+    /// root is a failure.
     pub(super) fn reported(&self, step: usize) -> Option<(Failed, bool)> {
         let not_done = self.0[step]?;
         let root = self.root(step);

@@ -86,8 +86,8 @@ impl Object {
         }
     }
 
-    /// The failed steps that poison the object for a task that comes after all earlier ones (`all`, for a sequential effect), or
-    /// only after the last sequential one.
+    /// The failed steps that poison the object for a task that comes after all earlier ones (`all`, for a
+    /// sequential effect), or only after the last sequential one.
     pub(super) fn needs(&self, all: bool) -> Vec<usize> {
         if all && !self.since.is_empty() {
             self.since.iter().flatten().copied().collect()

@@ -1,11 +1,14 @@
-//! Devices that refuse memory, fail and are lost. Timing decides which of the tasks and copies in flight such a fault concerns, so the model
-//! takes from the observations which have failed by themselves. It checks that each of them may have:
+//! Devices that refuse memory, fail and are lost. Timing decides which of the tasks and copies in flight such
+//! a fault concerns, so the model takes from the observations which have failed by themselves. It checks that
+//! each of them may have:
 //!
 //! - A kernel fails by itself only because of its own device, and only if all that it needs is there.
-//! - A copy fails only because of a device that it begins or ends on. It makes a task fail only if the task reads its buffer in the memory
-//!   that the copy goes to. No report says which task a copy was made for, and how many copies there were: a task may need one that an
-//!   earlier task needed, too. So copies are left out when reports are compared.
-//! - All other failures follow from these, as those of tasks do. A task that needs nothing which failed is done, with the right values.
+//! - A copy fails only because of a device that it begins or ends on. It makes a task fail only if the task
+//!   reads its buffer in the memory that the copy goes to. No report says which task a copy was made for, and
+//!   how many copies there were: a task may need one that an earlier task needed, too. So copies are left out
+//!   when reports are compared.
+//! - All other failures follow from these, as those of tasks do. A task that needs nothing which failed is
+//!   done, with the right values.
 
 use super::{
     Model, Task,
@@ -21,7 +24,8 @@ fn device_of(text: &str) -> Option<usize> {
     fault.split_once(':')?.0.parse().ok()
 }
 
-/// The slot of the buffer that a copy copies, and the device that it goes to, `None` for the host; if the text describes a copy.
+/// The slot of the buffer that a copy copies, and the device that it goes to, `None` for the host; if the
+/// text describes a copy.
 fn copy_of(text: &str) -> Option<(usize, Option<usize>)> {
     let (slot, to) = text.strip_prefix("copy of slot ")?.split_once(" to ")?;
     let to = to.split_once(" (").map_or(to, |(to, _)| to);
@@ -29,7 +33,8 @@ fn copy_of(text: &str) -> Option<(usize, Option<usize>)> {
     Some((slot.parse().ok()?, to))
 }
 
-/// Whether these texts describe a chain of copies, of which the first brings the buffer of one of these slots to a memory.
+/// Whether these texts describe a chain of copies, of which the first brings the buffer of one of these slots
+/// to a memory.
 fn is_chain_of_copies(chain: &[String], slots: &[usize], memory: Option<usize>) -> bool {
     let [first, rest @ ..] = chain else { return false };
     let Some((slot, to)) = copy_of(first).filter(|(slot, to)| slots.contains(slot) && *to == memory) else {
@@ -76,7 +81,8 @@ impl Model<'_> {
         }
     }
 
-    /// How a step ends that has not succeeded because of a device, if the program has seen that and it may be.
+    /// How a step ends that has not succeeded because of a device, if the program has seen that and it may
+    /// be.
     pub(super) fn by_device(&self, i: usize, needs: &[usize], task: &Task) -> Option<NotDone> {
         self.program.setup.faults?;
         let Observation::Task(status, chain) = &self.seen[i].what else { return None };
@@ -95,7 +101,8 @@ impl Model<'_> {
         self.causes.skipped(&[needs])
     }
 
-    /// The chain of a capture that has failed because of a device, if the program has seen that and it may be.
+    /// The chain of a capture that has failed because of a device, if the program has seen that and it may
+    /// be.
     pub(super) fn not_captured(&self, i: usize, slots: &[usize], needs: &[usize]) -> Option<Vec<String>> {
         self.program.setup.faults?;
         let chain = self.seen_chain(i);
@@ -103,8 +110,9 @@ impl Model<'_> {
         may_be.then(|| chain.to_vec())
     }
 
-    /// Which of these failed steps has this chain. Copies have no place in the order of the steps. So if one of the steps failed because of a
-    /// copy, each of them may be the oldest, but a cancellation gives way to failures.
+    /// Which of these failed steps has this chain. Copies have no place in the order of the steps. So if one
+    /// of the steps failed because of a copy, each of them may be the oldest, but a cancellation gives way to
+    /// failures.
     fn needs_with_chain(&self, needs: &[usize], chain: &[String]) -> Option<usize> {
         let causes = &self.causes;
         let may_be_oldest = needs.iter().any(|&step| causes.is_by_copy(step));
@@ -139,7 +147,8 @@ pub fn is_possible(program: &Program, i: usize, seen: &Observed, expected: &Obse
         (Observation::Report(report, captured), Observation::Report(wanted, wanted_captured)) => {
             let (report, had_copies) = without_copies(report);
             let (wanted, _) = without_copies(wanted);
-            // A report takes the place of what was captured, and so does the failure of the capture if it has one link.
+            // A report takes the place of what was captured, and so does the failure of the capture if it has
+            // one link.
             let is_capture = had_copies && matches!(step, Step::Barrier { .. });
             (report == wanted || is_capture && report.is_none())
                 && (captured == wanted_captured || captured.is_none() && had_copies)

@@ -121,8 +121,8 @@ impl Groups {
         self.callbacks.push(Callback { step, group, was_cancelled, had_failed });
     }
 
-    /// The statuses with which callbacks for which no step waits must have been called. The time at which the group was idle
-    /// decides which of several it is.
+    /// The statuses with which callbacks for which no step waits must have been called. The time at which the
+    /// group was idle decides which of several it is.
     pub(super) fn called(&self, seen: &[Observed]) -> Vec<(usize, Vec<Status>)> {
         let called = |callback: &Callback| {
             let group = &self.all[callback.group];

@@ -31,7 +31,8 @@ impl Model<'_> {
         Shares { space: GridBox::full([rows]), parts: parts.collect() }
     }
 
-    /// What a task declares that reads all of a buffer, and writes or updates another one, of which each part has its share.
+    /// What a task declares that reads all of a buffer, and writes or updates another one, of which each part
+    /// has its share.
     fn in_parts<'t>(&self, from: usize, to: usize, update: bool, shares: &Shares) -> Task<'t> {
         let whole = |slot: usize| (slot, Region::from(self.buffers[slot].shape.whole()));
         let (reads, writes) = (vec![whole(from)], vec![whole(to)]);

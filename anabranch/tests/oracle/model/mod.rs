@@ -1,9 +1,9 @@
-//! The model: runs a program one task after the other, and derives the effects of failures. It states the runtime's promises
-//! as plain code.
+//! The model: runs a program one task after the other, and derives the effects of failures. It states the
+//! runtime's promises as plain code.
 //!
-//! Timing decides which tasks a cancellation reaches before they begin, when a group is idle for the first time, and whether a
-//! task is done when a callback is added. The model takes these three from the observations. All other results follow from the
-//! program.
+//! Timing decides which tasks a cancellation reaches before they begin, when a group is idle for the first
+//! time, and whether a task is done when a callback is added. The model takes these three from the
+//! observations. All other results follow from the program.
 
 mod cancellations;
 mod causes;
@@ -49,7 +49,8 @@ struct Part {
     pieces: Vec<Piece>,
 }
 
-/// A piece of what a node does for a kernel. It fails or is skipped by itself, but only the status of all pieces of the node is observed.
+/// A piece of what a node does for a kernel. It fails or is skipped by itself, but only the status of all
+/// pieces of the node is observed.
 struct Piece {
     reads: Vec<(usize, Region<3>)>,
     writes: Region<3>,
@@ -288,8 +289,8 @@ impl<'p> Model<'p> {
         self.poison_cluster(i, task, poison);
     }
 
-    /// A task breaks the objects of the whole cluster, for all nodes, if one of its parts has failed or was skipped. A part that was
-    /// skipped because of a cancellation may leave them as they are.
+    /// A task breaks the objects of the whole cluster, for all nodes, if one of its parts has failed or was
+    /// skipped. A part that was skipped because of a cancellation may leave them as they are.
     fn poison_cluster(&mut self, i: usize, task: &Task, poison: Option<usize>) {
         let nodes = || task.parts.iter().map(|part| part.node);
         let cancels = self.program.setup.nodes.is_none_or(|nodes| nodes.cancels);
@@ -431,7 +432,8 @@ impl<'p> Model<'p> {
         (what, vec![called])
     }
 
-    /// The observation of a wait that reports the failures of a group, and otherwise gives what it has captured.
+    /// The observation of a wait that reports the failures of a group, and otherwise gives what it has
+    /// captured.
     fn reported(&mut self, group: usize, captured: Captured) -> Observation {
         match (self.report(group), captured) {
             (Some(report), _) => Observation::Report(Some(report), None),

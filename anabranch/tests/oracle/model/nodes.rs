@@ -1,8 +1,9 @@
-//! Several nodes on which tasks fail and are cancelled. Each part of a task fails, is cancelled or is skipped by itself, and a part
-//! races with a cancellation for itself. So the model takes the statuses of all parts from the observations of all nodes. It follows
-//! what must be lost: what a part that is not done was to write, until another part writes it. What needs that cannot be done, on
-//! whatever node; all else that is there must be there in all bits. What may be poisoned is more: all that a task was to write, if one of
-//! its parts is not done.
+//! Several nodes on which tasks fail and are cancelled. Each part of a task fails, is cancelled or is skipped
+//! by itself, and a part races with a cancellation for itself. So the model takes the statuses of all parts
+//! from the observations of all nodes. It follows what must be lost: what a part that is not done was to
+//! write, until another part writes it. What needs that cannot be done, on whatever node; all else that is
+//! there must be there in all bits. What may be poisoned is more: all that a task was to write, if one of its
+//! parts is not done.
 
 use super::{
     Model, Part, Task,
@@ -85,7 +86,8 @@ impl Model<'_> {
         if self.all.is_empty() { self.causes.is_done(i) } else { self.has_status(i, node, Status::Done) }
     }
 
-    /// How the step ends if a part of it does not succeed. Failures take precedence, as in the chains of causes.
+    /// How the step ends if a part of it does not succeed. Failures take precedence, as in the chains of
+    /// causes.
     pub(super) fn not_done_on_nodes(&self, i: usize, needs: &[usize], task: &Task) -> Option<NotDone> {
         let any = |status| task.parts.iter().any(|part| self.has_status(i, part.node, status));
         if task.fails && any(Status::Failed) {
@@ -125,8 +127,9 @@ impl Model<'_> {
         reads.iter().any(|(slot, region)| self.buffers[*slot].cells(region).any(|cell| cell.lost))
     }
 
-    /// What a part of a task was to write and must have lost. Of several pieces it is not known which were skipped or cancelled. So those
-    /// are lost that need something that is, and the one that fails: if it did not fail, it did not run.
+    /// What a part of a task was to write and must have lost. Of several pieces it is not known which were
+    /// skipped or cancelled. So those are lost that need something that is, and the one that fails: if it did
+    /// not fail, it did not run.
     fn lost_writes(&self, i: usize, part: &Part) -> Vec<Region<3>> {
         if self.has_done(i, part.node) {
             return vec![];

@@ -11,7 +11,8 @@ pub struct Observed {
     /// The status in each call of a callback that the step has added.
     #[serde(with = "statuses")]
     pub called: Vec<Status>,
-    /// Whether a callback that panics was called by the thread that added it, because the task was done already.
+    /// Whether a callback that panics was called by the thread that added it, because the task was done
+    /// already.
     pub passed_on: bool,
 }
 
@@ -21,11 +22,13 @@ pub enum Observation {
     Nothing,
     /// The step was refused because of its declaration.
     Refused(Refusal),
-    /// The status of a task that has ended, and the chain of causes: the task itself first, then the tasks that it needed.
+    /// The status of a task that has ended, and the chain of causes: the task itself first, then the tasks
+    /// that it needed.
     Task(#[serde(with = "StatusName")] Status, Vec<String>),
     /// The result of a fence, or of a barrier that was waited for later.
     Captured(Captured),
-    /// The failures that a wait reported, for the current group or for tasks in none, and the values that a barrier captured.
+    /// The failures that a wait reported, for the current group or for tasks in none, and the values that a
+    /// barrier captured.
     Report(Option<Report>, Option<Captured>),
     /// The failures that were left in each group.
     GroupReports(Vec<Option<Report>>),

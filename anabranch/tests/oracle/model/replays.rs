@@ -1,4 +1,5 @@
-//! Sequences in the model: one task with the accesses of all kernels, and values that are computed kernel by kernel, replay by replay.
+//! Sequences in the model: one task with the accesses of all kernels, and values that are computed kernel by
+//! kernel, replay by replay.
 
 use super::{
     Model, Part, Task, done,

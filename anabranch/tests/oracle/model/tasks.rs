@@ -149,7 +149,8 @@ impl Model<'_> {
         }
     }
 
-    /// The parts of a reduction with these chunks: each node has some of them, next to each other. All write the whole result.
+    /// The parts of a reduction with these chunks: each node has some of them, next to each other. All write
+    /// the whole result.
     fn parts_of_reduction(&self, step: &Reduction, chunks: &[GridBox<3>], node: Option<u16>) -> Vec<Part> {
         let &Reduction { from, to, include, .. } = step;
         let runs = match node {
@@ -258,7 +259,8 @@ pub(super) fn read_by(step: &Compute, source: Shape, rank: usize) -> Region<3> {
     mapped(&step.read_pattern, rank, space, space, source)
 }
 
-/// The region of a buffer that a kernel, with an index space of `rank` dimensions, reads for a part of its index space.
+/// The region of a buffer that a kernel, with an index space of `rank` dimensions, reads for a part of its
+/// index space.
 fn mapped(
     read_pattern: &ReadPattern,
     rank: usize,

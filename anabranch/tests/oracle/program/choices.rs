@@ -314,8 +314,8 @@ impl Choices<'_> {
         std::iter::once(reader).chain(std::iter::repeat_n(Step::Compute(write), times)).collect()
     }
 
-    /// A loop whose steps repeat each other, as those of real programs do. The runtime derives their commands from those of earlier ones.
-    /// The weights of the nodes change between some of them.
+    /// A loop whose steps repeat each other, as those of real programs do. The runtime derives their commands
+    /// from those of earlier ones. The weights of the nodes change between some of them.
     fn repeats(&mut self, shapes: &[Shape]) -> Vec<Step> {
         let (a, b) = self.two_different(shapes.len());
         let kernel = |c: &mut Self, from: usize, to: usize| {

@@ -1,5 +1,6 @@
-//! Random programs. Any sequence of bytes is a program, so that random numbers and fuzzers make programs. Each record of
-//! [`RECORD`] bytes is one step, or a few that belong together; removing a record removes these steps.
+//! Random programs. Any sequence of bytes is a program, so that random numbers and fuzzers make programs.
+//! Each record of [`RECORD`] bytes is one step, or a few that belong together; removing a record removes
+//! these steps.
 
 mod choices;
 mod patterns;
@@ -64,7 +65,8 @@ pub enum Fail {
     Error,
     /// It leaves an element unwritten that it declared to write. Only a checked runtime notices.
     Unwritten,
-    /// It computes an element that it declared to write from what was there before. Only a checked runtime notices.
+    /// It computes an element that it declared to write from what was there before. Only a checked runtime
+    /// notices.
     ReadFirst,
 }
 
@@ -128,7 +130,8 @@ impl CaptureSet {
         }
     }
 
-    /// What this node captures of a buffer, if each of `nodes` captures another part. `whole` is all of the buffer.
+    /// What this node captures of a buffer, if each of `nodes` captures another part. `whole` is all of the
+    /// buffer.
     pub fn part_of(
         &self,
         node: usize,
@@ -165,11 +168,13 @@ pub struct Compute {
     pub to: usize,
     pub target: GridBox<3>,
     pub write_pattern: WritePattern,
-    /// Whether the mappers are those of the library, if it has them. The runtime knows these, and does more with them.
+    /// Whether the mappers are those of the library, if it has them. The runtime knows these, and does more
+    /// with them.
     pub built_in: bool,
     pub update: bool,
     pub split: Split,
-    /// The node that executes all of it, modulo the number of nodes. Without it, all nodes share the index space.
+    /// The node that executes all of it, modulo the number of nodes. Without it, all nodes share the index
+    /// space.
     pub node: Option<u16>,
     pub fail: Option<Fail>,
     /// A number that says on which device it runs, if the setup has devices and the kernel can run there.
@@ -204,8 +209,8 @@ impl Place {
 }
 
 impl Compute {
-    /// Where the kernel runs on this node, if a recorded kernel computes its values, from a buffer with this box. `None` if none does, and on
-    /// one node for the host.
+    /// Where the kernel runs on this node, if a recorded kernel computes its values, from a buffer with this
+    /// box. `None` if none does, and on one node for the host.
     pub fn place_recorded(&self, setup: &Setup, node: u16, from: &GridBox<3>) -> Option<Place> {
         let is_recorded = (self.read_pattern, self.write_pattern, self.fail)
             == (ReadPattern::Same, WritePattern::Same, None);
@@ -237,8 +242,9 @@ pub struct Reduction {
 }
 
 impl Reduction {
-    /// Where the kernel runs on this node, if a recorded kernel computes its values, from a buffer with this box. `None` if none does, and on
-    /// one node for the host. Its tree is another one than that of a kernel, and the sum of integers is the same in both.
+    /// Where the kernel runs on this node, if a recorded kernel computes its values, from a buffer with this
+    /// box. `None` if none does, and on one node for the host. Its tree is another one than that of a kernel,
+    /// and the sum of integers is the same in both.
     pub fn place_recorded(&self, setup: &Setup, node: u16, from: &GridBox<3>) -> Option<Place> {
         let is_recorded = RANKS[self.to] == 0 && matches!(self.op, Op::Sum) && !self.fail;
         if setup.devices == 0
@@ -307,8 +313,8 @@ impl Replays {
     }
 }
 
-/// A host task with a part for each node. It reads a one-dimensional buffer and writes another one, whose elements are divided
-/// over the index space, and touches this node's part of an object.
+/// A host task with a part for each node. It reads a one-dimensional buffer and writes another one, whose
+/// elements are divided over the index space, and touches this node's part of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
     pub from: usize,
@@ -320,7 +326,8 @@ pub struct Parts {
     pub slow: bool,
 }
 
-/// A host task with effects on objects of the whole cluster. It reads a one-dimensional buffer and writes another one.
+/// A host task with effects on objects of the whole cluster. It reads a one-dimensional buffer and writes
+/// another one.
 #[derive(Clone, Copy, Debug)]
 pub struct OnCluster {
     pub object: usize,
@@ -331,7 +338,8 @@ pub struct OnCluster {
     pub to: usize,
     pub update: bool,
     pub slow: bool,
-    /// The node whose part fails, modulo the number of nodes, if it has one. A task that runs once fails wherever it runs.
+    /// The node whose part fails, modulo the number of nodes, if it has one. A task that runs once fails
+    /// wherever it runs.
     pub fail: Option<u16>,
 }
 
@@ -341,7 +349,8 @@ pub enum Runs {
     /// On the home of its object.
     Once(Order),
     Collective,
-    /// In parts of an index space of this size, all of them on one node if there is one, modulo the number of nodes.
+    /// In parts of an index space of this size, all of them on one node if there is one, modulo the number of
+    /// nodes.
     Over {
         rows: usize,
         node: Option<u16>,
@@ -375,8 +384,8 @@ impl Subset {
     }
 }
 
-/// Where a task calls something that waits: on its own thread, on the threads that a construct of `par` uses, in a callback at
-/// its end, or in the waker of a future that waits for it.
+/// Where a task calls something that waits: on its own thread, on the threads that a construct of `par` uses,
+/// in a callback at its end, or in the waker of a future that waits for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Construct {
     Task,
@@ -459,8 +468,8 @@ pub enum Step {
     },
     /// Submits later steps to the group in this slot, or to none.
     Group(Option<usize>),
-    /// Cancels a group and those in it, and makes new ones in their place. Later steps still go to the cancelled one until there
-    /// is another `Group`.
+    /// Cancels a group and those in it, and makes new ones in their place. Later steps still go to the
+    /// cancelled one until there is another `Group`.
     Cancel(usize, Subset),
     /// Cancels one of the last tasks.
     CancelTask {
@@ -475,7 +484,8 @@ pub enum Step {
     /// Drops a buffer and makes another one in its place.
     Replace(usize, Shape),
     ReplaceObject(usize),
-    /// Drops an object of the whole cluster, and makes another one with this home, modulo the number of nodes.
+    /// Drops an object of the whole cluster, and makes another one with this home, modulo the number of
+    /// nodes.
     ReplaceCluster(usize, u16),
     /// Discards the contents of a buffer.
     Discard(usize),
@@ -539,8 +549,8 @@ impl Program {
     }
 }
 
-/// After a few of the records, the last tasks again and again: often enough for the task graph to recognise them and to replay them. With
-/// several nodes it does not.
+/// After a few of the records, the last tasks again and again: often enough for the task graph to recognise
+/// them and to replay them. With several nodes it does not.
 fn repeated(record: &[u8], steps: &[Step]) -> Vec<Step> {
     // These bytes are not used for the steps of a record.
     let [.., length, 0..4] = record else { return Vec::new() };
@@ -559,8 +569,8 @@ fn repeated(record: &[u8], steps: &[Step]) -> Vec<Step> {
     pass.into_iter().cycle().take(submissions).collect()
 }
 
-/// The same task without its mistake. A runtime that does not check tasks does not say what a task leaves that is wrong about what
-/// it writes, so there such a task is followed by the right one.
+/// The same task without its mistake. A runtime that does not check tasks does not say what a task leaves
+/// that is wrong about what it writes, so there such a task is followed by the right one.
 fn corrected(step: &Step) -> Option<Step> {
     let mut step = step.clone();
     let fail = match &mut step {

@@ -128,7 +128,8 @@ impl WritePattern {
 }
 
 impl WritePattern {
-    /// The elements that a kernel of this rank writes for a part of its index space: the inverse of `index_space`.
+    /// The elements that a kernel of this rank writes for a part of its index space: the inverse of
+    /// `index_space`.
     pub fn target(self, rank: usize, part: &GridBox<3>) -> GridBox<3> {
         match self {
             Self::Shifted(by) if rank > 0 && !part.is_empty() => {

@@ -12,9 +12,10 @@ pub(super) fn allowed(setup: &Setup, step: Step) -> Option<Step> {
 
 fn on_one_node(mut step: Step) -> Step {
     if let Step::Compute(compute) = &mut step {
-        // A kernel in pieces fails, is skipped or is cancelled piece by piece. On one node the model says exactly how each task ends, and
-        // which tasks are reported as skipped because of it. But a program sees one status of all pieces, and so cannot tell the model which
-        // pieces a cancellation has reached. On nodes the model has bounds, which leave that open: one of the numbers of nodes is 1.
+        // A kernel in pieces fails, is skipped or is cancelled piece by piece. On one node the model says
+        // exactly how each task ends, and which tasks are reported as skipped because of it. But a program
+        // sees one status of all pieces, and so cannot tell the model which pieces a cancellation has
+        // reached. On nodes the model has bounds, which leave that open: one of the numbers of nodes is 1.
         compute.split.pieces = 1;
     }
     if let Step::Cancel(_, on) | Step::CancelTask { on, .. } = &mut step {
@@ -23,7 +24,8 @@ fn on_one_node(mut step: Step) -> Step {
     step
 }
 
-/// With devices, most kernels between buffers of one rank compute from the element at their point, as recorded kernels.
+/// With devices, most kernels between buffers of one rank compute from the element at their point, as
+/// recorded kernels.
 fn with_devices(mut step: Step, devices: usize) -> Step {
     if let Step::Compute(compute) = &mut step
         && devices > 0

@@ -13,9 +13,11 @@ pub struct Setup {
     pub seed: Option<u64>,
     /// The nodes that run the program, if there are several.
     pub nodes: Option<Nodes>,
-    /// The number of devices that some kernels run on. With several nodes, a node takes another device than its neighbours, or the host.
+    /// The number of devices that some kernels run on. With several nodes, a node takes another device than
+    /// its neighbours, or the host.
     pub devices: usize,
-    /// The seed of what the devices of the program refuse, and of where they fail. Without it, programs share devices that never fail.
+    /// The seed of what the devices of the program refuse, and of where they fail. Without it, programs share
+    /// devices that never fail.
     pub faults: Option<u64>,
 }
 
@@ -98,7 +100,8 @@ impl Setup {
 
     pub fn builder(&self, threads: usize) -> Builder {
         let Self { checked, helps, seed, .. } = *self;
-        // No task waits for the thread that submits. That thread helps in some of the programs whose waiting threads help.
+        // No task waits for the thread that submits. That thread helps in some of the programs whose waiting
+        // threads help.
         let builder = Runtime::builder().help_while_waiting(helps).help_while_submitting(checked);
         let builder = builder.threads(threads).max_in_flight(20).checked(checked);
         match seed {

@@ -3,8 +3,8 @@
 use super::Order;
 use std::{collections::HashMap, fmt, sync::Mutex};
 
-/// What the nodes of this process have done to the objects of the whole cluster, while a program runs. A node that is in another process
-/// notes its own effects only.
+/// What the nodes of this process have done to the objects of the whole cluster, while a program runs. A node
+/// that is in another process notes its own effects only.
 #[derive(Default)]
 pub struct Turns(Mutex<HashMap<Object, Latest>>);
 
@@ -19,8 +19,8 @@ struct Latest {
 }
 
 impl Turns {
-    /// Notes that a part of this step begins or ends to use an object. Returns whether that is in order: no later step has begun that
-    /// must come after this one.
+    /// Notes that a part of this step begins or ends to use an object. Returns whether that is in order: no
+    /// later step has begun that must come after this one.
     pub fn use_in(&self, step: usize, object: Object, order: Order) -> bool {
         let mut all = self.0.lock().unwrap();
         let latest = all.entry(object).or_default();

@@ -2,7 +2,8 @@
 
 use anabranch::{Operator, grid::Region};
 
-/// Operators of reductions. The results of the last two depend on the order of the operands and on the shape of the tree.
+/// Operators of reductions. The results of the last two depend on the order of the operands and on the shape
+/// of the tree.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     Sum,
@@ -50,8 +51,8 @@ pub fn initial(slot: usize, at: usize) -> u64 {
     mix(slot as u64, at as u64)
 }
 
-/// The value that a kernel writes. It depends on the point, on the previous value (`before`), and on some of the elements
-/// of `region`.
+/// The value that a kernel writes. It depends on the point, on the previous value (`before`), and on some of
+/// the elements of `region`.
 pub fn computed<const D: usize>(
     seed: usize,
     point: [usize; 3],

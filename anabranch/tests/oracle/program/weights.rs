@@ -38,7 +38,8 @@ impl Weights {
         self.0[nodes].iter().sum()
     }
 
-    /// The share of the nodes `run` in things that the nodes `among` divide. A border is rounded to the nearest thing, up at a tie.
+    /// The share of the nodes `run` in things that the nodes `among` divide. A border is rounded to the
+    /// nearest thing, up at a tie.
     fn share(&self, things: usize, among: Range<usize>, run: Range<usize>) -> Range<usize> {
         let all = self.sum(among.clone()).max(1);
         let border = |node: usize| (2 * things * self.sum(among.start..node) + all) / (2 * all);
@@ -78,7 +79,8 @@ impl Weights {
         rows.into_iter().map(|(node, rows)| (node, cut(space, 0, granularity, rows))).collect()
     }
 
-    /// Rows of tiles in proportion to the weights of their nodes together, and columns in proportion within a row.
+    /// Rows of tiles in proportion to the weights of their nodes together, and columns in proportion within a
+    /// row.
     fn tiles(&self, space: &GridBox<3>, [high, wide]: [usize; 2], width: usize) -> Vec<(usize, GridBox<3>)> {
         let nodes = self.0.len();
         let tile = |node: usize| {

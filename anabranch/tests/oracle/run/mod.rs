@@ -63,7 +63,8 @@ struct Run<'p> {
     nest_order: HostObject<()>,
     /// The group for all steps, in which the others are nested; none if the runtime has no other program.
     root: Option<&'p TaskGroup>,
-    /// All groups in the order in which they were made, each with the number of the group that it is nested in.
+    /// All groups in the order in which they were made, each with the number of the group that it is nested
+    /// in.
     made: Vec<(TaskGroup, Option<usize>)>,
     /// The number of the group in each slot.
     slots: [usize; GROUPS.len()],
@@ -336,7 +337,8 @@ impl<'p> Run<'p> {
         Observation::Nothing
     }
 
-    /// A callback that notes its call. Some are slow: what must come after the call must not come before its end.
+    /// A callback that notes its call. Some are slow: what must come after the call must not come before its
+    /// end.
     fn callback(&mut self, i: usize) -> impl FnOnce(Status) + Send + 'static + use<> {
         self.callbacks += 1;
         let (called, witness) = (Arc::clone(&self.called), Arc::clone(&self.witness));
@@ -551,8 +553,8 @@ impl<'p> Run<'p> {
         self.witness.result()
     }
 
-    /// Waits for calls of callbacks: of groups, and of fences, whose contents may be there a moment before. A callback that is never
-    /// called is a program that hangs.
+    /// Waits for calls of callbacks: of groups, and of fences, whose contents may be there a moment before. A
+    /// callback that is never called is a program that hangs.
     fn wait_until(&self, condition: impl Fn(&[(usize, Status)]) -> bool) {
         while !condition(&self.called.lock().unwrap()) {
             std::thread::yield_now();

@@ -1,4 +1,5 @@
-//! Kernels on devices: the same values as on the host, by recorded kernels. The devices of some programs fail.
+//! Kernels on devices: the same values as on the host, by recorded kernels. The devices of some programs
+//! fail.
 
 use super::{
     results::fault,
@@ -114,8 +115,8 @@ impl Devices {
         &self.all[number].1
     }
 
-    /// Checks these failures, which are all that the program has seen: a task fails by itself only if a device has failed, and memory that
-    /// is refused and a batch that fails make one task fail each.
+    /// Checks these failures, which are all that the program has seen: a task fails by itself only if a
+    /// device has failed, and memory that is refused and a batch that fails make one task fail each.
     pub fn check(&self, failures: &[Failures]) -> Result<(), String> {
         let chains = failures.iter().flat_map(|failures| failures.iter()).flat_map(Failure::chain);
         let roots: BTreeMap<_, _> =
@@ -174,7 +175,8 @@ fn value<'t, const D: usize>(begin: Value<'t, u64>, from: Input<'t, u64, D>) -> 
     mixed(indices.fold(begin, |hash, index| mixed(hash ^ index)) ^ from.here())
 }
 
-/// Submits a recorded kernel to a device, or to the host if there is none. Its values are those of [`computed`](crate::program::computed) for one element.
+/// Submits a recorded kernel to a device, or to the host if there is none. Its values are those of
+/// [`computed`](crate::program::computed) for one element.
 pub fn compute<const D: usize>(
     scope: Scope<'_>,
     i: usize,
@@ -201,7 +203,8 @@ where
     }
 }
 
-/// Submits a recorded reduction to a device, or to the host if there is none. Its values are those of [`Op::Sum`](crate::program::Op::Sum).
+/// Submits a recorded reduction to a device, or to the host if there is none. Its values are those of
+/// [`Op::Sum`](crate::program::Op::Sum).
 pub fn reduce<const D: usize>(
     scope: Scope<'_>,
     i: usize,

@@ -14,7 +14,8 @@ pub struct State {
     relaxed: AtomicU64,
     /// Two numbers that always change together.
     pair: [u64; 2],
-    /// The sum of the weights of the tasks inside: 1 for a relaxed task, `ALONE` for a task that must be alone.
+    /// The sum of the weights of the tasks inside: 1 for a relaxed task, `ALONE` for a task that must be
+    /// alone.
     inside: AtomicUsize,
     /// The number of clones. Every other one is slow.
     clones: AtomicUsize,

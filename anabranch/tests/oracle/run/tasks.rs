@@ -264,7 +264,8 @@ pub fn host<const A: usize>(
     }
 }
 
-/// Submits a host task with a part for each node. `buffers` are the one that it reads and the one that it writes.
+/// Submits a host task with a part for each node. `buffers` are the one that it reads and the one that it
+/// writes.
 pub fn parts(
     scope: Scope<'_>,
     i: usize,

@@ -35,8 +35,8 @@ impl Witness {
         if notes.is_empty() { Ok(()) } else { Err(notes.join("; ")) }
     }
 
-    /// Looks at the thread that runs a task. Threads of the program run no task that blocks, and none at all if they do not help.
-    /// In a seeded runtime they run all tasks.
+    /// Looks at the thread that runs a task. Threads of the program run no task that blocks, and none at all
+    /// if they do not help. In a seeded runtime they run all tasks.
     pub fn check_thread(&self, what: &str, blocks: bool) {
         let Setup { helps, seed, .. } = self.setup;
         if seed.is_none() && (blocks || !helps) && RUNS_A_PROGRAM.get() {
@@ -44,7 +44,8 @@ impl Witness {
         }
     }
 
-    /// Gives other threads the time to do something wrong. In a seeded runtime no other thread does anything meanwhile.
+    /// Gives other threads the time to do something wrong. In a seeded runtime no other thread does anything
+    /// meanwhile.
     pub fn pause(&self, slow: bool) {
         if slow && self.setup.seed.is_none() {
             // Not `yield_now`, which takes as long as a time slice of each busy program of the machine.

@@ -11,8 +11,8 @@ pub(crate) const MAX_COUNT: u64 = 1_000_000_000_000;
 /// The most threads.
 pub(crate) const MAX_THREADS: usize = 1024;
 
-/// The number of threads to use: the requested one, or that of the environment variable `ANABRANCH_NUM_THREADS`, or
-/// one for each processor. On several nodes: of each node.
+/// The number of threads to use: the requested one, or that of the environment variable
+/// `ANABRANCH_NUM_THREADS`, or one for each processor. On several nodes: of each node.
 pub(crate) fn threads(requested: Option<usize>) -> Result<usize, Error> {
     Ok(requested.map_or_else(default_threads, Ok)?)
 }

@@ -9,11 +9,12 @@ use anabranch_store::{FileOptions, Reader, SyncLevel, WriteLock};
 use std::{fs, path::Path};
 
 /// Replaces the file at `path`, which has the parameters `old`, by one with the same contents and room for
-/// `frames` frames. Until the new file is complete and safe on the device it stands beside the old one, under the
-/// name of the old one followed by `.extended`, so that both need room at the same time.
+/// `frames` frames. Until the new file is complete and safe on the device it stands beside the old one, under
+/// the name of the old one followed by `.extended`, so that both need room at the same time.
 ///
-/// `compress` is the level for a file that is compressed; the level of the old file is not known. The copy ends when
-/// `stop` answers true, which it is asked before each frame: then the old file stays, and the answer is false.
+/// `compress` is the level for a file that is compressed; the level of the old file is not known. The copy
+/// ends when `stop` answers true, which it is asked before each frame: then the old file stays, and the
+/// answer is false.
 ///
 /// # Errors
 /// When there is no room, or one of the files cannot be read or written, or another process writes to the old

@@ -1,4 +1,5 @@
-//! The files of the program: the attributes of an output file, checkpoints, and files that are whole or do not exist.
+//! The files of the program: the attributes of an output file, checkpoints, and files that are whole or do
+//! not exist.
 
 pub mod attributes;
 pub mod checkpoint;

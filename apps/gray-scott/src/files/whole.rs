@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A file under a temporary name beside its final one, until [`place`](Self::place) renames it. Dropping it before
-/// that removes it, so that a failure leaves no half file, and the old file of that name stays.
+/// A file under a temporary name beside its final one, until [`place`](Self::place) renames it. Dropping it
+/// before that removes it, so that a failure leaves no half file, and the old file of that name stays.
 ///
 /// A path that exists and is no regular file, such as `/dev/stdout` or a pipe, is written directly.
 ///
@@ -60,7 +60,8 @@ impl WholeFile {
         &self.path
     }
 
-    /// Another writer to this file, for code that keeps its writer. It must be flushed before the file is placed.
+    /// Another writer to this file, for code that keeps its writer. It must be flushed before the file is
+    /// placed.
     ///
     /// # Errors
     /// When the system refuses it.

@@ -10,7 +10,8 @@
 //! Values that decay to denormal numbers make a step several times slower on most processors. The caller may
 //! flush them to zero on its threads.
 //!
-//! A [`RecordedStep`] is one step for devices: the same arithmetic, without the caches. [`SeveralSteps`] are several of them in a shader.
+//! A [`RecordedStep`] is one step for devices: the same arithmetic, without the caches. [`SeveralSteps`] are
+//! several of them in a shader.
 
 mod coefficients;
 mod finite;

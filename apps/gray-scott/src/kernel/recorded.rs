@@ -1,7 +1,7 @@
 //! One step as a recorded kernel, for devices.
 //!
-//! It computes with the constants of the host's kernel, and in the same order. The host rounds a product and the sum after it once; a device may round
-//! them once or twice, so the bits differ.
+//! It computes with the constants of the host's kernel, and in the same order. The host rounds a product and
+//! the sum after it once; a device may round them once or twice, so the bits differ.
 
 use super::coefficients::Coefficients;
 use crate::model::{Edges, Params};
@@ -40,7 +40,8 @@ pub struct RecordedStep {
 }
 
 impl RecordedStep {
-    /// A step of this model. If it `marks`, V is not finite after the step where U or V is not: then V alone tells whether a state is finite.
+    /// A step of this model. If it `marks`, V is not finite after the step where U or V is not: then V alone
+    /// tells whether a state is finite.
     pub fn new(params: Params, edges: Edges, marks: bool) -> Self {
         Self { coefficients: Coefficients::new(params), edges, marks }
     }
@@ -62,7 +63,8 @@ impl RecordedStep {
         let new_u = u + (change - uv * v);
         let mut new_v = uv * v + kept;
         if self.marks {
-            // 0 times infinity is not a number. Compilers of shaders do not know that the literal is 0, so they cannot leave this out.
+            // 0 times infinity is not a number. Compilers of shaders do not know that the literal is 0, so
+            // they cannot leave this out.
             new_v += 0.0 * new_u;
         }
         next_u.set(new_u);

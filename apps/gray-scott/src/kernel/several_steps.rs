@@ -1,8 +1,9 @@
 //! Several steps in one launch of a shader, for devices that take shaders.
 //!
-//! The memory of a GPU is the limit of a single step, which reads and writes both fields once. Here each group of invocations goes down a tile of the grid
-//! and makes up to [`SeveralSteps::MOST`] steps on the way, with the rows between them in its registers and its own memory. It computes the cells around
-//! the tile as its neighbours do: a third more cells than without them, or half on small grids.
+//! The memory of a GPU is the limit of a single step, which reads and writes both fields once. Here each
+//! group of invocations goes down a tile of the grid and makes up to [`SeveralSteps::MOST`] steps on the way,
+//! with the rows between them in its registers and its own memory. It computes the cells around the tile as
+//! its neighbours do: a third more cells than without them, or half on small grids.
 //!
 //! The shader computes in the order of the [recorded step](super::RecordedStep).
 
@@ -11,7 +12,8 @@ use crate::model::{Edges, Params};
 use anabranch::device::Wgsl;
 use std::sync::{Arc, OnceLock};
 
-/// The invocations of a group. Each has a column of a tile, or one of as many columns as there are steps on each side of it.
+/// The invocations of a group. Each has a column of a tile, or one of as many columns as there are steps on
+/// each side of it.
 const LANES: usize = 128;
 
 /// The rows of a tile, if the grid has enough cells for many groups.
@@ -43,8 +45,8 @@ impl SeveralSteps {
         Self { coefficients: Coefficients::new(params), edges, height }
     }
 
-    /// The shader of a task that declares reads of U and V, up to as many cells around each as there are steps, and writes of both. If it `marks`, V
-    /// is not finite after the last step where U or V is not.
+    /// The shader of a task that declares reads of U and V, up to as many cells around each as there are
+    /// steps, and writes of both. If it `marks`, V is not finite after the last step where U or V is not.
     ///
     /// # Panics
     /// If there is no step, or there are more than [`MOST`](Self::MOST).
@@ -83,7 +85,8 @@ fn text(steps: usize) -> Arc<str> {
     Arc::clone(TEXTS[steps - 1].get_or_init(new))
 }
 
-/// Replaces what is between lines `// for each step` and `// end` by a copy for each step, in which `#` is the number of the step.
+/// Replaces what is between lines `// for each step` and `// end` by a copy for each step, in which `#` is
+/// the number of the step.
 fn for_each_step(text: &str, steps: usize) -> String {
     let (mut result, mut copied) = (String::new(), None);
     for line in text.lines() {

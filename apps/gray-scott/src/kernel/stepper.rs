@@ -83,8 +83,9 @@ impl Stepper {
     ///
     /// `input` gives U and V of a row of the state before, in full width. It is called for the rows of the
     /// band and those within `steps` of it. Instead of rows outside the grid it is called for rows from the
-    /// opposite side if the edges are periodic, and for none otherwise. `output` is called for each row of the
-    /// band. The contents of `scratch` do not matter; scratch that starts at a multiple of 64 bytes is fastest.
+    /// opposite side if the edges are periodic, and for none otherwise. `output` is called for each row of
+    /// the band. The contents of `scratch` do not matter; scratch that starts at a multiple of 64 bytes is
+    /// fastest.
     ///
     /// # Panics
     /// If the band reaches outside the grid, a row is not as wide as the grid, or `scratch` is shorter than

@@ -1,8 +1,8 @@
 //! The progress of a command, in frames and in the steps between them.
 //!
 //! A terminal shows a bar with the time left and rates. A log file or a batch job gets a plain line every few
-//! seconds. With `--quiet` nothing is shown. [`Progress::done`] and [`Progress::steps`] may be called from any
-//! thread, for every frame and every few steps: the display changes only a few times per second.
+//! seconds. With `--quiet` nothing is shown. [`Progress::done`] and [`Progress::steps`] may be called from
+//! any thread, for every frame and every few steps: the display changes only a few times per second.
 //!
 //! ```
 //! use gray_scott::report::progress::{Mode, Progress, Work};
@@ -88,8 +88,8 @@ impl Work {
 #[derive(Clone)]
 pub struct Progress(Arc<Display>);
 
-/// Turns the frames done since the start, and the time that they took, into text. A frame of which some steps are
-/// done counts in part.
+/// Turns the frames done since the start, and the time that they took, into text. A frame of which some steps
+/// are done counts in part.
 type Rates = Box<dyn Fn(f64, Duration) -> String + Send + Sync>;
 
 struct Display {
@@ -120,8 +120,8 @@ impl Progress {
         Self::in_steps(0, total, 1, mode, rates)
     }
 
-    /// Progress towards `total` frames of `steps_per_frame` steps each. The first `first` steps were done before,
-    /// and do not count in the rates.
+    /// Progress towards `total` frames of `steps_per_frame` steps each. The first `first` steps were done
+    /// before, and do not count in the rates.
     pub fn in_steps(
         first: u64,
         total: u64,
@@ -184,7 +184,8 @@ impl Progress {
         self.0.bar.finish_and_clear();
     }
 
-    /// Shows the last state and stops. The bar stays on the screen, and what is printed next begins a new line.
+    /// Shows the last state and stops. The bar stays on the screen, and what is printed next begins a new
+    /// line.
     pub fn finish(&self) {
         self.0.show(self.0.start.elapsed());
         self.0.bar.abandon();
@@ -216,7 +217,8 @@ impl Display {
         self.bar.set_message(message);
     }
 
-    /// The state, the time left, and the rates: the most important first, because a narrow terminal cuts the end.
+    /// The state, the time left, and the rates: the most important first, because a narrow terminal cuts the
+    /// end.
     fn message(&self, done: u64, steps: u64, elapsed: Duration) -> String {
         let all = self.total * self.steps_per_frame;
         let (fresh, left) = (steps.saturating_sub(self.first), all.saturating_sub(steps));

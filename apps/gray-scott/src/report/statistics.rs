@@ -95,7 +95,8 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The side that took the most time. Computing and storing count in full, also where they ran at the same time.
+    /// The side that took the most time. Computing and storing count in full, also where they ran at the same
+    /// time.
     pub fn of(times: &Times) -> Self {
         let sides = [
             (Self::Compute, times.computing()),
@@ -184,8 +185,8 @@ impl RunStats {
         file.write_all(text.as_bytes()).and_then(|()| file.place()).map_err(Error::io("write", &path))
     }
 
-    /// Two or three lines: how the time was spent; which side was the limit; and, if frames are stored, the command
-    /// that renders `output`.
+    /// Two or three lines: how the time was spent; which side was the limit; and, if frames are stored, the
+    /// command that renders `output`.
     pub fn verdict(&self, output: Option<&Path>) -> String {
         let mut lines = format!("{}\n{}", self.time_line(), self.limit_line());
         if let Some(path) = output.filter(|_| self.stored_frames > 0) {

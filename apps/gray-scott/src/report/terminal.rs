@@ -1,9 +1,9 @@
 //! A terminal on which the bar leaves no lines behind.
 //!
-//! `indicatif` redraws the line that the cursor is in. If the terminal has become narrower since, most terminals
-//! have wrapped the old line onto several rows, of which `indicatif` would redraw the last one only. [`Terminal`]
-//! remembers the width of the line, and removes its other rows first. It also writes no spaces to fill the row,
-//! because those would be wrapped too.
+//! `indicatif` redraws the line that the cursor is in. If the terminal has become narrower since, most
+//! terminals have wrapped the old line onto several rows, of which `indicatif` would redraw the last one
+//! only. [`Terminal`] remembers the width of the line, and removes its other rows first. It also writes no
+//! spaces to fill the row, because those would be wrapped too.
 
 use console::{Term, measure_text_width};
 use indicatif::{ProgressStyle, TermLike};

@@ -8,8 +8,8 @@ use crate::{
 use anabranch::prelude::*;
 use anabranch_store::checkpoint::{Checksum, SavedCheckpoint};
 
-/// Writes the state of `start` to `u` and `v`, and waits until it is there. All nodes check that a checkpoint is undamaged:
-/// together they have read all of it.
+/// Writes the state of `start` to `u` and `v`, and waits until it is there. All nodes check that a checkpoint
+/// is undamaged: together they have read all of it.
 pub(super) fn fill(
     rt: &Runtime,
     start: Start,

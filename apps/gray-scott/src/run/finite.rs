@@ -1,9 +1,8 @@
 //! The check that a frame is finite.
 //!
-//! The tasks that compute a frame look at each row just after they have written it, while it is in the cache. A device looks at its frames itself
-//! (`on_device/first.rs`).
-//! The task that stores the frame asks for their findings. The lowest position wins, so that the answer does
-//! not depend on the order of the tasks.
+//! The tasks that compute a frame look at each row just after they have written it, while it is in the cache.
+//! A device looks at its frames itself (`on_device/first.rs`). The task that stores the frame asks for their
+//! findings. The lowest position wins, so that the answer does not depend on the order of the tasks.
 
 use anabranch::prelude::*;
 use std::sync::{

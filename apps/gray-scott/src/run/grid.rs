@@ -76,8 +76,8 @@ struct Frame {
 /// What tasks tell each other about a frame, also those of several nodes.
 #[derive(Clone)]
 struct Exchange {
-    /// What each band finds in it, in the element of its first row. Nothing is found before the first frame, and never if frames are not checked.
-    /// What devices find is in the first element.
+    /// What each band finds in it, in the element of its first row. Nothing is found before the first frame,
+    /// and never if frames are not checked. What devices find is in the first element.
     found: Buffer<u64, 1>,
     /// What devices find in it.
     first: FirstCell,
@@ -97,17 +97,18 @@ impl Exchange {
     }
 }
 
-/// The number of buffers that frames take turns in, and of each one's versions. Together they hold one frame that is
-/// computed, one that is stored, and `queue` that wait. There are at least two buffers, because a sweep may go from one
-/// frame straight to the next, and all have as many versions, because frames take them in turn.
+/// The number of buffers that frames take turns in, and of each one's versions. Together they hold one frame
+/// that is computed, one that is stored, and `queue` that wait. There are at least two buffers, because a
+/// sweep may go from one frame straight to the next, and all have as many versions, because frames take them
+/// in turn.
 fn frame_buffers(queue: usize) -> (usize, usize) {
     let frames = queue + 2;
     let buffers = (2..=frames).find(|&n| frames.is_multiple_of(n)).expect("a number divides itself");
     (buffers, frames / buffers)
 }
 
-/// The largest number of bytes that the fields of a run take: U and V twice while the run starts, then U twice, V
-/// twice between frames, and all versions of the frames.
+/// The largest number of bytes that the fields of a run take: U and V twice while the run starts, then U
+/// twice, V twice between frames, and all versions of the frames.
 pub(crate) fn memory(parameters: &Parameters, queue: usize) -> u64 {
     let (buffers, versions) = frame_buffers(queue);
     let fields = 5 + (buffers * versions) as u64;
@@ -115,7 +116,8 @@ pub(crate) fn memory(parameters: &Parameters, queue: usize) -> u64 {
 }
 
 impl<'rt> Grid<'rt> {
-    /// The state of `start`, which the device or, without one, the runtime's threads with `simd` advance. `queue` frames may wait for storage.
+    /// The state of `start`, which the device or, without one, the runtime's threads with `simd` advance.
+    /// `queue` frames may wait for storage.
     pub(super) fn new(
         rt: &'rt Runtime,
         start: Start,
@@ -186,8 +188,8 @@ impl<'rt> Grid<'rt> {
         self.on_device.as_ref().is_none_or(OnDevice::has_room)
     }
 
-    /// Submits a sweep of `steps` steps: a kernel in bands, or launches on a device. The state after it is a frame if
-    /// `to_frame`.
+    /// Submits a sweep of `steps` steps: a kernel in bands, or launches on a device. The state after it is a
+    /// frame if `to_frame`.
     pub(super) fn sweep(&mut self, steps: u64, to_frame: bool) -> Result<(), Error> {
         if let Some(on_device) = self.on_device.clone() {
             return self.sweep_on(&on_device, steps, to_frame);
@@ -226,8 +228,8 @@ impl<'rt> Grid<'rt> {
         on_device.look(self.rt, &self.v, first, found)
     }
 
-    /// The buffer for V after the next sweep. While the last frame in a buffer of frames is still being stored, the sweep writes another
-    /// version of it.
+    /// The buffer for V after the next sweep. While the last frame in a buffer of frames is still being
+    /// stored, the sweep writes another version of it.
     fn next_v(&mut self, to_frame: bool) -> Buffer<f32, 2> {
         if to_frame {
             self.frames.rotate_left(1);
@@ -237,8 +239,8 @@ impl<'rt> Grid<'rt> {
         self.next_v[0].clone()
     }
 
-    /// Submits the kernel of a sweep, which writes V to `next_v` and what each band finds to `found`. Each band begins as soon as the
-    /// bands around it have made the sweep before.
+    /// Submits the kernel of a sweep, which writes V to `next_v` and what each band finds to `found`. Each
+    /// band begins as soon as the bands around it have made the sweep before.
     fn advance(
         &mut self,
         steps: usize,
@@ -291,7 +293,8 @@ impl<'rt> Grid<'rt> {
         Ok(())
     }
 
-    /// Submits the tasks that store V as it is now, if it is finite: on one node without a device a host task.
+    /// Submits the tasks that store V as it is now, if it is finite: on one node without a device a host
+    /// task.
     pub(super) fn store_frame(&self, to: Stores<'_>, frame: u64, step: u64) -> Result<(), Error> {
         let cols = self.cols() as u64;
         let place = move |field, cell: u64| {
@@ -349,7 +352,8 @@ impl<'rt> Grid<'rt> {
         Ok(())
     }
 
-    /// Submits the last tasks of several nodes: each one makes its rows safe, and then node 0 completes the file.
+    /// Submits the last tasks of several nodes: each one makes its rows safe, and then node 0 completes the
+    /// file.
     pub(super) fn finish_on_nodes(&self, to: Stores<'_>) -> Result<(), Error> {
         let finished = self.rt.buffer::<u64, 1>([self.nodes.count()]).named("finished");
         let task = self.rt.task("finish rows").collective().write(&finished, own_element);
@@ -387,7 +391,8 @@ impl<'rt> Grid<'rt> {
         self.rows.own().len() as u64 * self.cols() as u64
     }
 
-    /// The rows of each node that a task reads to run after all of the sweeps so far. A device finishes a sweep at once, and one row is a small copy.
+    /// The rows of each node that a task reads to run after all of the sweeps so far. A device finishes a
+    /// sweep at once, and one row is a small copy.
     pub(super) fn rows_swept(&self) -> RowsOfNodes {
         if self.is_on_device() { self.rows.at_most(1) } else { self.rows.clone() }
     }

@@ -1,8 +1,8 @@
 //! Stopping on request: Ctrl-C, and the termination signals.
 //!
-//! The first signal asks the run to stop where nothing is lost; the run checks
-//! [`Interrupt::requested`] before every sweep. The second signal stops the process at once. A launcher of several
-//! processes may turn one Ctrl-C into several signals, which then count as one.
+//! The first signal asks the run to stop where nothing is lost; the run checks [`Interrupt::requested`]
+//! before every sweep. The second signal stops the process at once. A launcher of several processes may turn
+//! one Ctrl-C into several signals, which then count as one.
 
 use crate::outcome::INTERRUPTED;
 use std::{

@@ -2,9 +2,9 @@
 //!
 //! # Sweeps
 //!
-//! A sweep advances the grid by several steps. It is a kernel in pieces, bands of rows, each of which reads its
-//! band and as many rows around it as it has steps. So a band can go on as soon as its neighbours are done, and
-//! no thread waits for the slowest one.
+//! A sweep advances the grid by several steps. It is a kernel in pieces, bands of rows, each of which reads
+//! its band and as many rows around it as it has steps. So a band can go on as soon as its neighbours are
+//! done, and no thread waits for the slowest one.
 //!
 //! # Frames
 //!
@@ -15,20 +15,22 @@
 //! # Interruption
 //!
 //! The main thread submits a few sweeps ahead of their execution and no further (`pace.rs`), so it sees an
-//! interruption soon, also within a long frame. It then stops submitting, and the last host task completes the
-//! file and saves a checkpoint. The same happens, without a checkpoint, when a frame is not finite.
+//! interruption soon, also within a long frame. It then stops submitting, and the last host task completes
+//! the file and saves a checkpoint. The same happens, without a checkpoint, when a frame is not finite.
 //!
 //! # Devices
 //!
-//! On a device a sweep is launches of a shader or of a recorded kernel (`on_device/mod.rs`). Buffers, frames and host tasks are the same. The device checks
-//! whether a frame is finite. The runtime copies it to the host if it is stored, while the device computes on.
+//! On a device a sweep is launches of a shader or of a recorded kernel (`on_device/mod.rs`). Buffers, frames
+//! and host tasks are the same. The device checks whether a frame is finite. The runtime copies it to the
+//! host if it is stored, while the device computes on.
 //!
 //! # Several nodes
 //!
-//! Each node computes as many rows as any other, in bands, and needs only the rows next to them of its neighbours. Each node
-//! stores its rows of a frame (`part.rs`), and node 0 counts the frame when all have: these are tasks, and the next sweeps run
-//! beside them. Only the frames of a compressed file are gathered on node 0. All nodes submit the same tasks, so they vote on
-//! everything that depends on time or on signals (`votes.rs`). With devices each node has one, which computes its rows.
+//! Each node computes as many rows as any other, in bands, and needs only the rows next to them of its
+//! neighbours. Each node stores its rows of a frame (`part.rs`), and node 0 counts the frame when all have:
+//! these are tasks, and the next sweeps run beside them. Only the frames of a compressed file are gathered on
+//! node 0. All nodes submit the same tasks, so they vote on everything that depends on time or on signals
+//! (`votes.rs`). With devices each node has one, which computes its rows.
 
 mod around;
 mod fill;
@@ -90,8 +92,8 @@ pub struct Run<'a> {
     pub queue: usize,
     /// Whether the first frame that is not finite ends the run.
     pub check_finite: bool,
-    /// The writer of the output file; `None` to store nothing. It holds the frames before the start and may hold
-    /// more, which are not written again.
+    /// The writer of the output file; `None` to store nothing. It holds the frames before the start and may
+    /// hold more, which are not written again.
     pub writer: Option<Box<dyn FrameSink>>,
     /// What becomes of the frames on this node: the same on all nodes.
     pub frames: FrameOutput,
@@ -121,8 +123,8 @@ pub struct RunOutcome {
 }
 
 impl Run<'_> {
-    /// Runs to the last frame, to an interruption, or to the first frame that is not finite. An interrupted run
-    /// saves its state in a checkpoint.
+    /// Runs to the last frame, to an interruption, or to the first frame that is not finite. An interrupted
+    /// run saves its state in a checkpoint.
     ///
     /// # Errors
     /// When a frame or a checkpoint cannot be stored. The frames stored before stay.
@@ -255,7 +257,8 @@ impl Submission<'_> {
     /// Submits the next sweep, and what is due after it, if the sweeps in flight are few enough.
     fn advance(&mut self) -> Result<bool, Error> {
         if self.votes.is_none() {
-            // An error of a task, such as a full disk, ends the run here and not after the last frame. Several nodes vote to stop.
+            // An error of a task, such as a full disk, ends the run here and not after the last frame.
+            // Several nodes vote to stop.
             self.rt.check()?;
         }
         self.progress.steps(self.first + self.pace.done());

@@ -1,4 +1,5 @@
-//! What the nodes of a run have in common: their number, the settings that node 0 has chosen for all, and the rows of each.
+//! What the nodes of a run have in common: their number, the settings that node 0 has chosen for all, and the
+//! rows of each.
 
 use crate::{error::Error, kernel::Stepper};
 use anabranch::{
@@ -58,7 +59,8 @@ impl Nodes {
     }
 }
 
-/// The rows of each node. As a range mapper it maps each node, a point of the index space of a collective task, to its rows.
+/// The rows of each node. As a range mapper it maps each node, a point of the index space of a collective
+/// task, to its rows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RowsOfNodes {
     /// The first row of each node, and then the number of rows.
@@ -117,7 +119,8 @@ impl RangeMapper<1, 2> for RowsOfNodes {
     }
 }
 
-/// A range mapper for numbers of all nodes, a row for each: maps each node to its row. Other nodes, of a dry run, have none.
+/// A range mapper for numbers of all nodes, a row for each: maps each node to its row. Other nodes, of a dry
+/// run, have none.
 pub(super) fn own_row(node: &Chunk<1>, buffer: Extent<2>) -> GridBox<2> {
     GridBox::new([node.range.min()[0], 0], [node.range.max()[0].min(buffer[0]), buffer[1]])
 }

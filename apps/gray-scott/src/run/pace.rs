@@ -38,8 +38,8 @@ impl Pace {
         Self { accounts: accounts.clone(), cells, before: accounts.updates(), submitted: 0, expected }
     }
 
-    /// The number of steps of the next sweep: at most `most`, of `left` to the next frame, and no more than are done in
-    /// a moment.
+    /// The number of steps of the next sweep: at most `most`, of `left` to the next frame, and no more than
+    /// are done in a moment.
     pub(super) fn steps(&self, left: u64, most: u64) -> u64 {
         steps(left, most, self.seconds_per_step())
     }
@@ -73,7 +73,8 @@ pub(super) fn steps(left: u64, most: u64, seconds_per_step: f64) -> u64 {
     equal(left, most.min(in_time).max(1))
 }
 
-/// The seconds that a step of this many cells is expected to take before anything is measured, on one thread or one device.
+/// The seconds that a step of this many cells is expected to take before anything is measured, on one thread
+/// or one device.
 pub(super) fn expected(cells: u64, on_device: bool) -> f64 {
     per_update(on_device) * cells as f64
 }

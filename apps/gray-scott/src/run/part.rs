@@ -26,8 +26,9 @@ impl Part {
         Self { output, accounts, stop, not_finite: None }
     }
 
-    /// Stores rows of a frame, from cell `first` of the frame on, straight from their buffer. The first frame that is
-    /// `not_finite` ends the run. A frame that the file holds already, from an earlier run, stays as it is.
+    /// Stores rows of a frame, from cell `first` of the frame on, straight from their buffer. The first frame
+    /// that is `not_finite` ends the run. A frame that the file holds already, from an earlier run, stays as
+    /// it is.
     pub(super) fn frame(
         &mut self,
         frame: u64,

@@ -1,7 +1,8 @@
 //! Checkpoints of several nodes: one file, of which each node writes its rows.
 //!
-//! Node 0 lays the file out under a temporary name. Then each node writes its rows and makes them durable, and tells node 0 their
-//! checksums. When node 0 has all of them, it gives the file its name. The file is that of one process, byte for byte.
+//! Node 0 lays the file out under a temporary name. Then each node writes its rows and makes them durable,
+//! and tells node 0 their checksums. When node 0 has all of them, it gives the file its name. The file is
+//! that of one process, byte for byte.
 
 use super::{
     grid::{Grid, Stores},
@@ -80,7 +81,8 @@ impl Saving {
     }
 }
 
-/// Writes rows of U and V into the draft that these numbers describe, if there is one, and returns their checksums.
+/// Writes rows of U and V into the draft that these numbers describe, if there is one, and returns their
+/// checksums.
 fn write(path: &Path, words: &[u64], first: usize, fields: [&[f32]; 2]) -> Result<[u64; 2], Error> {
     if words.iter().all(|&word| word == 0) || fields[0].is_empty() {
         return Ok(fields.map(|_| Checksum::of(&[]).value().into()));

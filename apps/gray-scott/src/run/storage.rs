@@ -1,5 +1,5 @@
-//! The output of a run: frames and checkpoints, as a host object of the runtime. With several nodes it is on node 0, and
-//! counts the frames whose rows all nodes have stored (`part.rs`).
+//! The output of a run: frames and checkpoints, as a host object of the runtime. With several nodes it is on
+//! node 0, and counts the frames whose rows all nodes have stored (`part.rs`).
 
 use super::times::{Accounts, Stored};
 use crate::{
@@ -157,8 +157,9 @@ impl Storage {
         }
     }
 
-    /// Stores a frame, straight from its buffer, or counts it if `v` is `None`: then all nodes have stored their rows. The first
-    /// frame that is `not_finite` ends the run. A frame that the file holds already, from an earlier run, stays as it is.
+    /// Stores a frame, straight from its buffer, or counts it if `v` is `None`: then all nodes have stored
+    /// their rows. The first frame that is `not_finite` ends the run. A frame that the file holds already,
+    /// from an earlier run, stays as it is.
     pub(super) fn frame(
         &mut self,
         frame: u64,
@@ -187,8 +188,8 @@ impl Storage {
         Ok(())
     }
 
-    /// With several nodes: lays a checkpoint of the state after `step` steps out, and returns the numbers that describe it to
-    /// the nodes. All are 0 if there is none, because a value is not finite.
+    /// With several nodes: lays a checkpoint of the state after `step` steps out, and returns the numbers
+    /// that describe it to the nodes. All are 0 if there is none, because a value is not finite.
     pub(super) fn begin_checkpoint(&mut self, step: u64) -> Result<[u64; WORDS], Error> {
         let Some(checkpoints) = self.checkpoints.as_ref().filter(|_| self.not_finite.is_none()) else {
             return Ok([0; WORDS]);
@@ -198,16 +199,16 @@ impl Storage {
         Ok(draft.announce().try_into().expect("a checkpoint has two arrays"))
     }
 
-    /// With several nodes: completes the checkpoint, whose rows all nodes have written, with the checksums of U and V. Without
-    /// them the state is not finite, and does not replace an earlier one.
+    /// With several nodes: completes the checkpoint, whose rows all nodes have written, with the checksums of
+    /// U and V. Without them the state is not finite, and does not replace an earlier one.
     pub(super) fn place_checkpoint(&mut self, checksums: Option<[Checksum; 2]>) -> Result<(), Error> {
         let (Some(draft), Some(checksums)) = (self.draft.take(), checksums) else { return Ok(()) };
         let _storing = self.accounts.storing(Stored::Checkpoint);
         Ok(draft.complete(&checksums)?)
     }
 
-    /// Saves the state after `step` steps. All frames before it are stored. A state that is not finite does not replace
-    /// an earlier one.
+    /// Saves the state after `step` steps. All frames before it are stored. A state that is not finite does
+    /// not replace an earlier one.
     pub(super) fn checkpoint(&mut self, step: u64, u: &[f32], v: &[f32]) -> Result<(), Error> {
         let Some(checkpoints) = self.checkpoints.as_ref().filter(|_| self.not_finite.is_none()) else {
             return Ok(());

@@ -1,10 +1,11 @@
 //! The accounts of a run: where its time went, and how much it has computed.
 //!
-//! At every moment a run is in one of five states: it starts, computes only, stores only, computes and stores, or
-//! does neither. [`Accounts`] adds each moment to exactly one of them, with one clock, so that the parts of
-//! [`Times`] always add up to the whole. All reports about time come from [`Times`].
+//! At every moment a run is in one of five states: it starts, computes only, stores only, computes and
+//! stores, or does neither. [`Accounts`] adds each moment to exactly one of them, with one clock, so that the
+//! parts of [`Times`] always add up to the whole. All reports about time come from [`Times`].
 //!
-//! On several nodes the accounts are those of one node. A node that neither computes nor stores waits for other nodes.
+//! On several nodes the accounts are those of one node. A node that neither computes nor stores waits for
+//! other nodes.
 
 use parking_lot::Mutex;
 use std::{
@@ -24,7 +25,8 @@ pub struct Times {
     pub computing_and_storing: Duration,
     /// A frame or a checkpoint was stored, or the file completed, and nothing was computed.
     pub only_storing: Duration,
-    /// After the start, and neither, on several nodes: the data or the decisions of other nodes were not there yet.
+    /// After the start, and neither, on several nodes: the data or the decisions of other nodes were not
+    /// there yet.
     pub waiting_for_nodes: Duration,
     /// After the start, and neither, on one node.
     pub other: Duration,
@@ -122,13 +124,14 @@ impl Accounts {
         self.change(|state| state.begun = true);
     }
 
-    /// Counts the time in which nothing is computed and nothing stored as waiting for other nodes, from now on.
+    /// Counts the time in which nothing is computed and nothing stored as waiting for other nodes, from now
+    /// on.
     pub fn on_several_nodes(&self) {
         self.change(|state| state.on_several_nodes = true);
     }
 
-    /// Counts the time as computing until the guard is dropped. [`Computing::done`] also counts `updates` cells as advanced by one
-    /// step. Guards of several threads may overlap.
+    /// Counts the time as computing until the guard is dropped. [`Computing::done`] also counts `updates`
+    /// cells as advanced by one step. Guards of several threads may overlap.
     pub fn computing(&self, updates: u64) -> Computing {
         let mut state = self.0.state.lock();
         if state.computing == 0 {
@@ -217,7 +220,8 @@ pub struct Computing {
 }
 
 impl Computing {
-    /// Ends, and counts the updates. A guard that is dropped instead, because the work failed or never began, counts none.
+    /// Ends, and counts the updates. A guard that is dropped instead, because the work failed or never began,
+    /// counts none.
     pub fn done(mut self) {
         self.is_done = true;
     }

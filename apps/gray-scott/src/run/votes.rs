@@ -1,10 +1,11 @@
-//! What the nodes of a run decide together while it goes on: whether to stop, how long a sweep may be, and when a checkpoint
-//! is due.
+//! What the nodes of a run decide together while it goes on: whether to stop, how long a sweep may be, and
+//! when a checkpoint is due.
 //!
-//! All nodes submit the same tasks, so none may decide by its own clock or its own signals. Now and then each node *votes*:
-//! a task that runs after the sweeps submitted so far writes what the node knows into its row of a small buffer, which all
-//! nodes then read. A decision is read one vote later than it is submitted. So the submission does not wait for the
-//! sweeps that it has just submitted, and the nodes never wait for each other.
+//! All nodes submit the same tasks, so none may decide by its own clock or its own signals. Now and then each
+//! node *votes*: a task that runs after the sweeps submitted so far writes what the node knows into its row
+//! of a small buffer, which all nodes then read. A decision is read one vote later than it is submitted. So
+//! the submission does not wait for the sweeps that it has just submitted, and the nodes never wait for each
+//! other.
 
 use super::{
     interrupt::Interrupt,
@@ -140,7 +141,8 @@ impl Votes {
         self.steps >= self.interval
     }
 
-    /// Submits a vote that follows the state `after` in these rows of each node, and waits for the vote before it.
+    /// Submits a vote that follows the state `after` in these rows of each node, and waits for the vote
+    /// before it.
     ///
     /// # Errors
     /// When the run has failed.
@@ -164,7 +166,8 @@ impl Votes {
         let before = self.open.replace(rt.fence(votes)?);
         if let Some(before) = before {
             self.decided = Decision::of(before.wait()?.as_slice());
-            // Not much longer than the interval before, so that a measurement that is far too short does no harm.
+            // Not much longer than the interval before, so that a measurement that is far too short does no
+            // harm.
             let most = (INTERVAL.as_secs_f64() / self.decided.seconds_per_step) as u64;
             self.interval = most.min(4 * self.interval).max(1);
         }

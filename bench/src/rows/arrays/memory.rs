@@ -1,4 +1,5 @@
-//! Copies, single elements and searches, of arrays in the memory of the device (`private`) and of the host (`shared`).
+//! Copies, single elements and searches, of arrays in the memory of the device (`private`) and of the host
+//! (`shared`).
 
 use anabranch_array::{Array, ArrayError, Arrays};
 

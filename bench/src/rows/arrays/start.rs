@@ -1,5 +1,5 @@
-//! What the first use costs. `latency/precompile`, the time that Julia's compiler takes for the package, has no counterpart: programs in Rust are
-//! compiled before they run.
+//! What the first use costs. `latency/precompile`, the time that Julia's compiler takes for the package, has
+//! no counterpart: programs in Rust are compiled before they run.
 
 use std::time::Instant;
 

@@ -1,7 +1,8 @@
-//! GPUs: what the runtime costs beside bare wgpu, with the same driver, and how fast its kernels, arrays and copies are.
+//! GPUs: what the runtime costs beside bare wgpu, with the same driver, and how fast its kernels, arrays and
+//! copies are.
 //!
-//! Where there is no GPU, the driver may be one that computes on the processor. Then sizes are smaller, and the record gets no figures of memory and
-//! arithmetic, which would be those of the processor.
+//! Where there is no GPU, the driver may be one that computes on the processor. Then sizes are smaller, and
+//! the record gets no figures of memory and arithmetic, which would be those of the processor.
 
 mod bandwidth;
 mod gray_scott;

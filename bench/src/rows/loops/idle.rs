@@ -28,8 +28,8 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// Processor time of all threads but this one divided by elapsed time, in percent. The figure is rounded to two decimal
-/// places, because reading the clocks takes time as well.
+/// Processor time of all threads but this one divided by elapsed time, in percent. The figure is rounded to
+/// two decimal places, because reading the clocks takes time as well.
 fn idle_cpu(context: &Context) -> Result<Outcome, Failure> {
     let nap = Duration::from_millis(context.pick(500, 50));
     let pool = ThreadPool::new(THREADS)?;

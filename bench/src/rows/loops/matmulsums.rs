@@ -1,7 +1,8 @@
 //! Scratch memory: the sum of each of 768 matrix products. Every item needs a buffer for its product.
 //!
 //! All contenders multiply with the same function: `general_mat_mul` of ndarray, which calls the crate
-//! `matrixmultiply`. Their buffers begin at a cache line; at any other address a product takes a third longer.
+//! `matrixmultiply`. Their buffers begin at a cache line; at any other address a product takes a third
+//! longer.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 

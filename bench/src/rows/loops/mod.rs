@@ -1,8 +1,8 @@
 //! Parallel loops: items, joins, reductions, scratch memory and sorting.
 //!
-//! Our side is in [`ours`], a short function per benchmark. The other modules are the peers' side and the shared work.
-//! Rayon is called from inside its pool, where it is fastest. Our side and all other peers are called from a foreign
-//! thread, which takes part in the work.
+//! Our side is in [`ours`], a short function per benchmark. The other modules are the peers' side and the
+//! shared work. Rayon is called from inside its pool, where it is fastest. Our side and all other peers are
+//! called from a foreign thread, which takes part in the work.
 
 mod idle;
 mod items;

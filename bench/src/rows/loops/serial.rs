@@ -1,7 +1,7 @@
 //! Reductions on one thread, written for vector instructions.
 
-/// The number of partial results. Additions to different ones do not wait for each other, and the compiler turns them
-/// into vector instructions.
+/// The number of partial results. Additions to different ones do not wait for each other, and the compiler
+/// turns them into vector instructions.
 const LANES: usize = 16;
 
 /// Adds all elements.

@@ -1,4 +1,5 @@
-//! Loops of two items, each of which takes between half a microsecond and twenty: is it worth while to wake another thread?
+//! Loops of two items, each of which takes between half a microsecond and twenty: is it worth while to wake
+//! another thread?
 
 use anabranch_par::ThreadPool;
 use rayon::prelude::*;

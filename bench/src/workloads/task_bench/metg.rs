@@ -1,7 +1,7 @@
 //! METG(50 %): the shortest mean task with which half of the time is work.
 //!
-//! The *granularity* of a run is its wall time × processors / tasks. Its *efficiency* is the time that the work of a task takes alone, on a
-//! processor that does nothing else, divided by the granularity.
+//! The *granularity* of a run is its wall time × processors / tasks. Its *efficiency* is the time that the
+//! work of a task takes alone, on a processor that does nothing else, divided by the granularity.
 
 use crate::harness::Failure;
 
@@ -29,10 +29,11 @@ struct Point {
     efficiency: f64,
 }
 
-/// Halves the size of the work until less than half of the time is work, and returns the granularity, in nanoseconds, with which it
-/// would be just half.
+/// Halves the size of the work until less than half of the time is work, and returns the granularity, in
+/// nanoseconds, with which it would be just half.
 ///
-/// `measure` returns the granularity of a run with this many iterations in each task; `unit_ns` is the time that one iteration takes alone.
+/// `measure` returns the granularity of a run with this many iterations in each task; `unit_ns` is the time
+/// that one iteration takes alone.
 ///
 /// # Errors
 /// The first error of `measure`. [`NeverEfficient`], if no size is large enough.
@@ -63,8 +64,8 @@ pub fn search(unit_ns: f64, mut measure: impl FnMut(u64) -> Result<f64, Failure>
     Ok(above.granularity_ns)
 }
 
-/// The granularity of the efficiency that is asked for. Between two sizes, the logarithm of the granularity is nearly a linear function of
-/// the efficiency.
+/// The granularity of the efficiency that is asked for. Between two sizes, the logarithm of the granularity
+/// is nearly a linear function of the efficiency.
 fn between(above: Point, below: Point) -> f64 {
     let share = (HALF - below.efficiency) / (above.efficiency - below.efficiency);
     let [from, to] = [below, above].map(|point| point.granularity_ns.ln());

@@ -1,13 +1,14 @@
 //! Task Bench: graphs of tasks of a known length, whose results are checked, on several systems.
 //!
-//! After E. Slaughter, W. Wu, Y. Fu, L. Brandenburg, N. Garcia, W. Kautz, E. Marx, K. S. Morris, Q. Cao, G. Bosilca, S. Mirchandaney, W. Lee,
-//! S. Treichler, P. McCormick and A. Aiken: *Task Bench: A Parameterized Benchmark for Evaluating Parallel Runtime Performance*, SC 2020,
-//! arXiv:1908.05790. The code is our own.
+//! After E. Slaughter, W. Wu, Y. Fu, L. Brandenburg, N. Garcia, W. Kautz, E. Marx, K. S. Morris, Q. Cao, G.
+//! Bosilca, S. Mirchandaney, W. Lee, S. Treichler, P. McCormick and A. Aiken: *Task Bench: A Parameterized
+//! Benchmark for Evaluating Parallel Runtime Performance*, SC 2020, arXiv:1908.05790. The code is our own.
 //!
-//! A graph has steps and columns ([`pattern`]). A task waits for the results of some tasks of the step before, checks that they are
-//! exactly those, computes for a while and leaves its own result ([`work`]). A system is as good as its tasks may be short: its
-//! METG ([`mod@metg`]). The systems are a replayed sequence ([`replayed`]), tasks that are submitted one by one ([`submitted`]), a
-//! team with a barrier after each step ([`team`]), and programs in C++ with MPI and OpenMP ([`peer`]).
+//! A graph has steps and columns ([`pattern`]). A task waits for the results of some tasks of the step
+//! before, checks that they are exactly those, computes for a while and leaves its own result ([`work`]). A
+//! system is as good as its tasks may be short: its METG ([`mod@metg`]). The systems are a replayed sequence
+//! ([`replayed`]), tasks that are submitted one by one ([`submitted`]), a team with a barrier after each step
+//! ([`team`]), and programs in C++ with MPI and OpenMP ([`peer`]).
 
 mod metg;
 mod pattern;
@@ -25,7 +26,8 @@ pub use team::Team;
 
 use crate::harness::{Context, Failure};
 
-/// The results of at least this many steps are kept before they are overwritten, so that a column may be ahead of another one.
+/// The results of at least this many steps are kept before they are overwritten, so that a column may be
+/// ahead of another one.
 const KEPT: usize = 8;
 /// How long a run takes at least, in nanoseconds, so that its begin and its end hardly count.
 const RUN_NS: f64 = 6e6;

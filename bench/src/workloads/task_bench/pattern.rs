@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// How many columns a task of [`Pattern::Nearest`] and [`Pattern::RandomNearest`] looks at, and how many it needs with [`Pattern::Spread`].
+/// How many columns a task of [`Pattern::Nearest`] and [`Pattern::RandomNearest`] looks at, and how many it
+/// needs with [`Pattern::Spread`].
 const RADIX: usize = 5;
 /// After how many steps [`Pattern::Spread`] and [`Pattern::RandomNearest`] begin again.
 const PERIOD: usize = 3;
@@ -20,7 +21,8 @@ pub enum Pattern {
     Periodic,
     /// The same column, and those at a distance of 1, 2, 4 and so on, in turns.
     Fft,
-    /// The column of half the number. There is one column in step 0, and twice as many in each step, up to the width.
+    /// The column of half the number. There is one column in step 0, and twice as many in each step, up to
+    /// the width.
     Tree,
     /// The five columns around it.
     Nearest,
@@ -92,7 +94,8 @@ impl Graph {
         (0..steps).map(|step| self.width_at(step)).sum()
     }
 
-    /// The columns of the step before that task `(step, column)` needs, ascending. Step 0 needs nothing, whatever this returns.
+    /// The columns of the step before that task `(step, column)` needs, ascending. Step 0 needs nothing,
+    /// whatever this returns.
     pub fn dependencies(&self, step: usize, column: usize) -> Vec<usize> {
         let width = self.width;
         let around = |radius: usize| column.saturating_sub(radius)..=(column + radius).min(width - 1);
@@ -123,15 +126,16 @@ impl Graph {
         columns
     }
 
-    /// The columns of the next step that need task `(step, column)`, ascending: the inverse of [`dependencies`](Self::dependencies).
+    /// The columns of the next step that need task `(step, column)`, ascending: the inverse of
+    /// [`dependencies`](Self::dependencies).
     #[cfg(test)]
     fn dependents(&self, step: usize, column: usize) -> Vec<usize> {
         let needs = |other: &usize| self.dependencies(step + 1, *other).contains(&column);
         (0..self.width_at(step + 1)).filter(needs).collect()
     }
 
-    /// The graph for programs in C++ (`peers/task_bench.hpp`): the width, the width of step 0, the period, and for each column of each
-    /// step of one period the number of its dependencies, and these.
+    /// The graph for programs in C++ (`peers/task_bench.hpp`): the width, the width of step 0, the period,
+    /// and for each column of each step of one period the number of its dependencies, and these.
     pub fn text(&self) -> String {
         let mut text = format!("{} {} {}", self.width, self.width_at(0), self.period());
         for step in 0..self.period() {

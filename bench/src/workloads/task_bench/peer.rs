@@ -1,4 +1,5 @@
-//! Programs in C++ that execute a graph. They get it as numbers, so that all sides have the same dependencies.
+//! Programs in C++ that execute a graph. They get it as numbers, so that all sides have the same
+//! dependencies.
 
 use super::{Graph, KEPT, System};
 use crate::{

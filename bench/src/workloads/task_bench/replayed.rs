@@ -1,4 +1,5 @@
-//! A sequence that is recorded once and replayed: a kernel for each step of some periods, with a chunk for each column.
+//! A sequence that is recorded once and replayed: a kernel for each step of some periods, with a chunk for
+//! each column.
 
 use std::time::Instant;
 
@@ -56,7 +57,8 @@ pub struct Replayed {
 impl Replayed {
     /// Records the graph for this number of threads.
     ///
-    /// The first steps of a tree, which have fewer columns, are recorded as the others are: the tasks that they do not have do nothing.
+    /// The first steps of a tree, which have fewer columns, are recorded as the others are: the tasks that
+    /// they do not have do nothing.
     ///
     /// # Errors
     /// If the runtime cannot be built, or refuses a task.

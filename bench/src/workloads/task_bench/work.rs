@@ -1,4 +1,5 @@
-//! What a task does: it checks what it has got, computes, and leaves a result. `peers/task_bench.hpp` does the same.
+//! What a task does: it checks what it has got, computes, and leaves a result. `peers/task_bench.hpp` does
+//! the same.
 
 use std::{
     hint::black_box,
@@ -17,7 +18,8 @@ use crate::harness::Failure;
 /// How many iterations are timed alone, about a millisecond, and how often.
 const ALONE: (u64, usize) = (1 << 19, 7);
 
-/// Eight chains of multiply-adds, for this many iterations: 16 operations each. It is compiled for any x86-64 processor on all sides.
+/// Eight chains of multiply-adds, for this many iterations: 16 operations each. It is compiled for any x86-64
+/// processor on all sides.
 #[inline(never)]
 pub fn compute(iterations: u64) -> f64 {
     let mut values = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8];
@@ -97,8 +99,8 @@ impl Run {
         self.result(step, column)
     }
 
-    /// Checks the results that a run of this many steps leaves. `kept` steps are kept, and `left` gives what is in a column of one of
-    /// them.
+    /// Checks the results that a run of this many steps leaves. `kept` steps are kept, and `left` gives what
+    /// is in a column of one of them.
     ///
     /// # Errors
     /// If a result is another one.

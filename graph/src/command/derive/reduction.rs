@@ -1,5 +1,5 @@
-//! Reductions: a task computes partial results, and the first later task that reads the buffer makes every node that reads
-//! it combine them.
+//! Reductions: a task computes partial results, and the first later task that reads the buffer makes every
+//! node that reads it combine them.
 
 use super::derivation::Derivation;
 use crate::{
@@ -12,7 +12,8 @@ use crate::{
 use smallvec::SmallVec;
 
 impl Derivation<'_> {
-    /// Makes the buffers that the task reduces to pending. `first` is the position in `out` of its first execution.
+    /// Makes the buffers that the task reduces to pending. `first` is the position in `out` of its first
+    /// execution.
     pub(super) fn begin_reductions(&mut self, first: usize) {
         let split = &self.shape.split;
         for &operand in &self.shape.reductions {
@@ -30,8 +31,8 @@ impl Derivation<'_> {
         }
     }
 
-    /// Resolves a pending reduction if any node reads a part of it: every node that does gets the partial results and
-    /// combines them for itself. The first of these nodes becomes the owner.
+    /// Resolves a pending reduction if any node reads a part of it: every node that does gets the partial
+    /// results and combines them for itself. The first of these nodes becomes the owner.
     pub(super) fn resolve_reduction(&mut self, operand: usize) {
         let (shape, rank, applied) = (self.shape, self.context.rank, self.context.applied);
         let Some(pending) = self.state(operand).pending.take() else { return };
@@ -83,7 +84,8 @@ impl Derivation<'_> {
         self.out.push(push);
     }
 
-    /// Waits for the partial results of other nodes and combines all of them. Returns the command that writes the result.
+    /// Waits for the partial results of other nodes and combines all of them. Returns the command that writes
+    /// the result.
     fn reduce(&mut self, operand: usize, pending: &PendingReduction, everywhere: bool) -> CommandId {
         let (buffer, region, reduction) = (self.buffer(operand), pending.region.clone(), pending.reduction);
         let mut arrival = None;

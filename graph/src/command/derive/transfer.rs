@@ -14,8 +14,8 @@ use std::mem::take;
 type Writers = SmallVec<[CommandId; 4]>;
 
 impl Derivation<'_> {
-    /// Exchanges a region that all nodes read, if every node knows the part of each node. Returns false if the nodes must push and
-    /// await what they lack instead.
+    /// Exchanges a region that all nodes read, if every node knows the part of each node. Returns false if
+    /// the nodes must push and await what they lack instead.
     pub(super) fn exchange(&mut self, operand: usize) -> bool {
         let (shape, rank) = (self.shape, self.context.rank);
         let mut reads = shape.reads(operand).peekable();
@@ -42,7 +42,8 @@ impl Derivation<'_> {
         true
     }
 
-    /// Sends to other nodes what they read and only this node has: one message to each node for each buffer and task.
+    /// Sends to other nodes what they read and only this node has: one message to each node for each buffer
+    /// and task.
     pub(super) fn push(&mut self, operand: usize) {
         let (shape, rank) = (self.shape, self.context.rank);
         if rank.nodes == 1 {
@@ -98,7 +99,8 @@ impl Derivation<'_> {
         self.out.push(push);
     }
 
-    /// Puts those parts together that the same commands of this node wrote, so that no part waits for the writer of another.
+    /// Puts those parts together that the same commands of this node wrote, so that no part waits for the
+    /// writer of another.
     fn with_common_writers(&mut self, operand: usize, parts: NodeRegions) -> SmallVec<[NodeRegions; 2]> {
         let applied = self.context.applied;
         let mut writers: SmallVec<[Writers; 2]> = SmallVec::new();
@@ -151,7 +153,8 @@ impl Derivation<'_> {
         self.out.push(arrival);
     }
 
-    /// Cuts a region into parts that the same pieces of this node read, so that no piece waits for what it does not read.
+    /// Cuts a region into parts that the same pieces of this node read, so that no piece waits for what it
+    /// does not read.
     fn with_common_readers(&self, operand: usize, missing: Region<3>) -> SmallVec<[Region<3>; 2]> {
         let pieces = self.shape.pieces();
         if pieces <= 1 {

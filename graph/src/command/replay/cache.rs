@@ -52,8 +52,8 @@ impl Repeated {
             && self.reductions == launch.reductions
     }
 
-    /// Whether this launch is not to be recorded, because the patterns of its buffers were new too often. Every
-    /// [`PATIENCE`]th launch tries again.
+    /// Whether this launch is not to be recorded, because the patterns of its buffers were new too often.
+    /// Every [`PATIENCE`]th launch tries again.
     fn is_given_up(&mut self) -> bool {
         if self.misses <= PATIENCE {
             return false;
@@ -66,8 +66,8 @@ impl Repeated {
 /// The number of launches that are noted as seen once.
 const NOTED: usize = 256;
 
-/// The bound on what is recorded: commands, targets, cells and so on, of some 100 bytes each. Above it, everything is
-/// forgotten.
+/// The bound on what is recorded: commands, targets, cells and so on, of some 100 bytes each. Above it,
+/// everything is forgotten.
 const RECORDED: usize = 1 << 16;
 
 /// The number of times that a launch is recorded in vain before it is only tried now and then.
@@ -86,8 +86,9 @@ pub(in crate::command) struct Replay {
 }
 
 impl Replay {
-    /// Appends the commands of a launch that repeats an earlier one to `out`, which is empty, and updates the states of its
-    /// buffers. Returns the launch's [`digest`], or `None` if the launch has to be derived instead.
+    /// Appends the commands of a launch that repeats an earlier one to `out`, which is empty, and updates the
+    /// states of its buffers. Returns the launch's [`digest`], or `None` if the launch has to be derived
+    /// instead.
     pub(in crate::command) fn launch(
         &mut self,
         launch: &Launch,
@@ -142,8 +143,8 @@ impl Replay {
         Ok(Some(repeated.digest))
     }
 
-    /// The key of a launch, if it may repeat an earlier one. The first time, a launch is only noted, because most programs also
-    /// have launches that do not repeat.
+    /// The key of a launch, if it may repeat an earlier one. The first time, a launch is only noted, because
+    /// most programs also have launches that do not repeat.
     fn recognise(&mut self, key: u64) -> Option<u64> {
         if self.seen.is_empty() {
             self.seen = vec![0; NOTED];
@@ -153,8 +154,8 @@ impl Replay {
         if known || seen != key {
             return known.then_some(key);
         }
-        // Mappers that are compared by address may lie where forgotten ones did, again and again: then keys repeat but
-        // launches do not.
+        // Mappers that are compared by address may lie where forgotten ones did, again and again: then keys
+        // repeat but launches do not.
         self.in_vain += 1;
         (self.in_vain <= PATIENCE || self.in_vain.is_multiple_of(PATIENCE)).then_some(key)
     }

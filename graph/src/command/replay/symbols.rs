@@ -8,7 +8,8 @@ use smallvec::SmallVec;
 
 /// The commands that the symbols of a transition stand for when it is applied.
 pub(super) struct Bindings<'a> {
-    /// The command of each symbol in the states before the transition. Later symbols stand for the new commands.
+    /// The command of each symbol in the states before the transition. Later symbols stand for the new
+    /// commands.
     pub(super) ids: &'a [CommandId],
     /// The extra readers of the states before the transition, by ascending symbol.
     pub(super) extra_readers: &'a [(u32, CommandId)],
@@ -54,8 +55,8 @@ impl Bindings<'_> {
         }
     }
 
-    /// Appends the extra readers of a state after the transition, by ascending symbol. `ids` and `extra_readers` are symbols
-    /// of the transition.
+    /// Appends the extra readers of a state after the transition, by ascending symbol. `ids` and
+    /// `extra_readers` are symbols of the transition.
     #[inline(never)]
     pub(super) fn add_extra_readers(
         &self,

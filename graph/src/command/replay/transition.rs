@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 /// The effect of a launch on states of certain patterns.
 ///
-/// The symbols of a transition are those of the first operand's pattern, then those of the next and so on, and then the
-/// commands that the launch generates.
+/// The symbols of a transition are those of the first operand's pattern, then those of the next and so on,
+/// and then the commands that the launch generates.
 pub(super) struct Transition {
     before: SmallVec<[Arc<Pattern>; 2]>,
     commands: Vec<Command>,
@@ -90,8 +90,8 @@ impl Transition {
         10 + self.commands.iter().map(targets).chain(patterns).sum::<usize>()
     }
 
-    /// Appends the commands of the launch to `out`, which is empty, and updates the states of the operands. The dependencies
-    /// of the commands are not finished.
+    /// Appends the commands of the launch to `out`, which is empty, and updates the states of the operands.
+    /// The dependencies of the commands are not finished.
     pub(super) fn apply(
         &self,
         shape: &Shape,

@@ -28,7 +28,8 @@ impl AccessMap {
         }
     }
 
-    /// Whether the pieces of a split are known to access disjoint regions whose union is the region of the whole index space.
+    /// Whether the pieces of a split are known to access disjoint regions whose union is the region of the
+    /// whole index space.
     pub(super) fn is_exact(&self, split: &Split) -> bool {
         matches!(self, Self::User(mapper) if mapper.is_exact(split.cut_axes()))
     }
@@ -47,7 +48,8 @@ pub(in crate::command) struct AccessShape {
     pub(super) map: AccessMap,
     /// The region of the whole index space.
     pub(in crate::command) whole: Region<3>,
-    /// Unless `is_whole`: the region of this node's chunk. Then, if there are several: the regions of the chunk's pieces.
+    /// Unless `is_whole`: the region of this node's chunk. Then, if there are several: the regions of the
+    /// chunk's pieces.
     own: SmallVec<[Region<3>; 1]>,
     /// Whether this node has the only chunk, or the index space is empty.
     is_whole: bool,
@@ -84,8 +86,8 @@ impl AccessShape {
         self.pieces().get(at).unwrap_or_else(|| self.mine())
     }
 
-    /// What each node has after the access, if the access overwrites all of a buffer (`whole`) and every node can compute
-    /// the part of each node.
+    /// What each node has after the access, if the access overwrites all of a buffer (`whole`) and every node
+    /// can compute the part of each node.
     pub(in crate::command) fn source(&self, split: &Split, whole: &GridBox<3>) -> Option<Source> {
         let mapper = match &self.map {
             _ if !self.whole.contains_box(whole) => return None,

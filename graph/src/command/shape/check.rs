@@ -1,5 +1,5 @@
-//! The checks of a launch: range mappers are monotonic, pieces write disjoint regions whose union is the region of the whole
-//! task, and what is read was written.
+//! The checks of a launch: range mappers are monotonic, pieces write disjoint regions whose union is the
+//! region of the whole task, and what is read was written.
 
 use super::{access::AccessShape, evaluate::Shape};
 use crate::{
@@ -9,7 +9,8 @@ use crate::{
 use anabranch_grid::{GridBox, Region};
 
 impl Shape {
-    /// Checks the range mappers: the reading ones for this node's chunk and its pieces, the writing ones for all nodes.
+    /// Checks the range mappers: the reading ones for this node's chunk and its pieces, the writing ones for
+    /// all nodes.
     pub(super) fn check(&self, task: TaskId) -> Result<(), CommandError> {
         if !self.is_cut() {
             return Ok(());
@@ -46,8 +47,8 @@ impl Shape {
         self.split.chunks() > 1 || (self.split.chunks() == 1 && self.split.pieces(0) > 1)
     }
 
-    /// Checks that the pieces on all nodes write all that the task does, each point once. Every node checks all of them, so
-    /// every node finds the same error.
+    /// Checks that the pieces on all nodes write all that the task does, each point once. Every node checks
+    /// all of them, so every node finds the same error.
     fn check_write(&self, task: TaskId, number: usize) -> Result<(), CommandError> {
         match self.is_tiled(&self.accesses[number]) {
             true => Ok(()),
@@ -55,7 +56,8 @@ impl Shape {
         }
     }
 
-    /// Whether the pieces write a box slice by slice, from one of its ends to the other. The usual splits and mappers do.
+    /// Whether the pieces write a box slice by slice, from one of its ends to the other. The usual splits and
+    /// mappers do.
     fn is_tiled(&self, access: &AccessShape) -> bool {
         let [whole] = access.whole.boxes() else { return false };
         let mut rest = Some(*whole);
@@ -102,7 +104,8 @@ impl Shape {
         Err(CommandError::InexactWrite { task, access, part: self.split.space(), missing: missing.into() })
     }
 
-    /// Checks that everything that the task reads was written on some node. `state` gives the state of an operand.
+    /// Checks that everything that the task reads was written on some node. `state` gives the state of an
+    /// operand.
     pub(in crate::command) fn check_written<'a>(
         &self,
         task: TaskId,
@@ -142,8 +145,8 @@ fn count(region: &Region<3>) -> u128 {
         .sum()
 }
 
-/// What is left of a box without a slice at one of its ends, which is as wide as the box on the other axes. `None` if it is no such
-/// slice, and `Some(None)` if nothing is left.
+/// What is left of a box without a slice at one of its ends, which is as wide as the box on the other axes.
+/// `None` if it is no such slice, and `Some(None)` if nothing is left.
 #[inline]
 fn without_slice(whole: &GridBox<3>, slice: &GridBox<3>) -> Option<Option<GridBox<3>>> {
     let ([mut min, mut max], [from, to]) = ([whole.min().0, whole.max().0], [slice.min().0, slice.max().0]);

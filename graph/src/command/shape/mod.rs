@@ -1,4 +1,5 @@
-//! The shape of a launch: its split, and the regions that its range mappers give for the chunks that concern this node.
+//! The shape of a launch: its split, and the regions that its range mappers give for the chunks that concern
+//! this node.
 //!
 //! - [`access`]: one access, with the regions of this node's chunks.
 //! - [`evaluate`]: how the shape is made from a launch.

@@ -1,9 +1,10 @@
 //! Which other nodes read a region, by bisection.
 //!
-//! To find these nodes, no node evaluates the mappers of all chunks. The box of a run of consecutive chunks is mapped as if it were one chunk.
-//! Mappers are monotonic, so if the run's region does not meet the wanted one, no chunk of the run does. Otherwise both
-//! halves of the run are visited, and of a short run each chunk. Finding a node takes a number of mapper calls that grows with the logarithm of the number
-//! of chunks.
+//! To find these nodes, no node evaluates the mappers of all chunks. The box of a run of consecutive chunks
+//! is mapped as if it were one chunk. Mappers are monotonic, so if the run's region does not meet the wanted
+//! one, no chunk of the run does. Otherwise both halves of the run are visited, and of a short run each
+//! chunk. Finding a node takes a number of mapper calls that grows with the logarithm of the number of
+//! chunks.
 
 use super::{access::AccessShape, evaluate::Shape};
 use crate::command::types::{NodeId, NodeRegions, Rank};
@@ -14,8 +15,8 @@ use std::ops::Range;
 type Visit<'a> = &'a mut dyn FnMut(NodeId, Region<3>) -> bool;
 
 impl Shape {
-    /// The nodes other than this one that read a part of `wanted` of an operand, and the part that each reads. Ascending,
-    /// each node once.
+    /// The nodes other than this one that read a part of `wanted` of an operand, and the part that each
+    /// reads. Ascending, each node once.
     pub(in crate::command) fn other_readers(
         &self,
         rank: Rank,
@@ -45,8 +46,8 @@ impl Shape {
         found
     }
 
-    /// The region of an operand that all nodes read, if they are known to read the same and each has a chunk. The answer is the same
-    /// on every node.
+    /// The region of an operand that all nodes read, if they are known to read the same and each has a chunk.
+    /// The answer is the same on every node.
     pub(in crate::command) fn read_by_all(&self, nodes: u16, operand: usize) -> Option<Region<3>> {
         let (split, chunks) = (&self.split, self.split.chunks());
         let have_chunks = chunks == nodes.into() && !(0..chunks).any(|chunk| split.is_empty(chunk));
@@ -59,8 +60,8 @@ impl Shape {
         (is_all && !region.is_empty()).then_some(region)
     }
 
-    /// Whether a node before this one reads a part of `wanted`, and whether a node after it does. The second answer counts
-    /// only if both the first one and this node's own reads say no.
+    /// Whether a node before this one reads a part of `wanted`, and whether a node after it does. The second
+    /// answer counts only if both the first one and this node's own reads say no.
     pub(in crate::command) fn readers_around(
         &self,
         rank: Rank,
@@ -71,14 +72,16 @@ impl Shape {
         for access in self.reads(operand) {
             self.visit_readers(rank, access, wanted, &mut |node, _| {
                 found[usize::from(node > rank.me)] = true;
-                // The first reader of an access says whether one precedes; if none does, it says that one follows.
+                // The first reader of an access says whether one precedes; if none does, it says that one
+                // follows.
                 false
             });
         }
         found
     }
 
-    /// Calls `visit` with the chunks of other nodes that read a part of `wanted`, in order, while it returns true.
+    /// Calls `visit` with the chunks of other nodes that read a part of `wanted`, in order, while it returns
+    /// true.
     fn visit_readers(&self, rank: Rank, access: &AccessShape, wanted: &Region<3>, visit: Visit<'_>) {
         if self.split.everywhere {
             let part = access.whole.intersection(wanted);
@@ -91,7 +94,8 @@ impl Shape {
         }
     }
 
-    /// Visits the chunks of a run that read a part of `wanted`. `region` is the region of the run. Returns whether to go on.
+    /// Visits the chunks of a run that read a part of `wanted`. `region` is the region of the run. Returns
+    /// whether to go on.
     fn bisect(
         &self,
         access: &AccessShape,
@@ -117,7 +121,8 @@ impl Shape {
             let region = access.map.region(&self.split, range);
             self.bisect(access, part, &region, wanted, visit)
         };
-        // To look at four chunks takes four calls if one of them is found by bisection, and more if several are.
+        // To look at four chunks takes four calls if one of them is found by bisection, and more if several
+        // are.
         if run.len() <= 4 {
             return run.into_iter().all(|chunk| go_on(chunk..chunk + 1));
         }

@@ -1,5 +1,5 @@
-//! The graph in layers: items and links as the caller gives them, and long edges cut into pieces between neighbouring
-//! ranks.
+//! The graph in layers: items and links as the caller gives them, and long edges cut into pieces between
+//! neighbouring ranks.
 
 use std::collections::HashMap;
 
@@ -88,7 +88,8 @@ impl Layered {
         this
     }
 
-    /// Extends a trunk, which starts at an item, down to the rank above `lower`. Returns the slots from its item to `lower`.
+    /// Extends a trunk, which starts at an item, down to the rank above `lower`. Returns the slots from its
+    /// item to `lower`.
     fn chain(&mut self, trunk: &mut Vec<usize>, lower: usize) -> Vec<usize> {
         let (top, bottom) = (self.slots[trunk[0]].rank, self.slots[lower].rank);
         if top == bottom {

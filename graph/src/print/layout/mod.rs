@@ -7,9 +7,9 @@
 //! 3. `place` places the nodes near their neighbours.
 //! 4. `route` routes the edges.
 //!
-//! The graph between the steps is in `layered`. An edge across several ranks passes through a slot of its own in each
-//! of them, so no edge runs through a node. The nodes of one cluster share a *lane*, a column of its own; ranks go
-//! across all lanes.
+//! The graph between the steps is in `layered`. An edge across several ranks passes through a slot of its own
+//! in each of them, so no edge runs through a node. The nodes of one cluster share a *lane*, a column of its
+//! own; ranks go across all lanes.
 //!
 //! [1]: https://doi.org/10.1109/TSMC.1981.4308636
 

@@ -1,6 +1,7 @@
 //! The order within the ranks: the barycenter heuristic, then exchanges of neighbours, to have few crossings.
 //!
-//! Every lane is ordered without regard to the others, so that nodes of the machine that do the same look the same.
+//! Every lane is ordered without regard to the others, so that nodes of the machine that do the same look the
+//! same.
 
 use super::layered::Layered;
 
@@ -50,7 +51,8 @@ impl Graph {
     }
 }
 
-/// The order in which a depth-first walk from the top meets the slots, so that connected slots start close together.
+/// The order in which a depth-first walk from the top meets the slots, so that connected slots start close
+/// together.
 fn first_order(graph: &Graph) -> Vec<Vec<usize>> {
     let mut rows = vec![Vec::new(); graph.ranks];
     let mut seen = vec![false; graph.lane.len()];
@@ -109,8 +111,8 @@ fn crossings(graph: &Graph, rows: &[Vec<usize>]) -> usize {
 
 /// The number of pairs of edges below a rank that cross.
 ///
-/// In the order of the upper ends, every pair of lower ends in the wrong order is a crossing. A binary indexed tree over
-/// the lower rank counts them.
+/// In the order of the upper ends, every pair of lower ends in the wrong order is a crossing. A binary
+/// indexed tree over the lower rank counts them.
 fn crossings_between(graph: &Graph, upper: &[usize], lower_count: usize, at: &[usize]) -> usize {
     let mut tree = vec![0_usize; lower_count + 1];
     let (mut total, mut placed) = (0, 0);
@@ -138,8 +140,8 @@ fn crossings_between(graph: &Graph, upper: &[usize], lower_count: usize, at: &[u
     total
 }
 
-/// Moves the trunks of bundles into the middle of their siblings where that adds no crossing, so that the end of a long
-/// trunk stays below its start.
+/// Moves the trunks of bundles into the middle of their siblings where that adds no crossing, so that the end
+/// of a long trunk stays below its start.
 fn center_trunks(graph: &Graph, rows: &mut [Vec<usize>]) {
     let at = positions(graph, rows);
     for rank in 1..rows.len().saturating_sub(1) {

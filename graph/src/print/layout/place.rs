@@ -66,7 +66,8 @@ fn place_lane(graph: &Layered, rows: &[Vec<usize>], x: &mut [f64]) {
     }
 }
 
-/// Takes small bends out of long edges. Edges are farther apart than two such steps, so they still do not touch.
+/// Takes small bends out of long edges. Edges are farther apart than two such steps, so they still do not
+/// touch.
 fn straighten(graph: &Layered, x: &mut [f64]) {
     let mut moved = vec![false; x.len()];
     for chain in &graph.chains {
@@ -80,7 +81,8 @@ fn straighten(graph: &Layered, x: &mut [f64]) {
     }
 }
 
-/// The place that a slot wishes for and the weight of the wish: the mean of its neighbours, where long edges weigh more.
+/// The place that a slot wishes for and the weight of the wish: the mean of its neighbours, where long edges
+/// weigh more.
 fn wish(graph: &Layered, slot: usize, sides: &[usize], x: &[f64]) -> (f64, f64) {
     let this = &graph.slots[slot];
     let (mut sum, mut total) = (0.0, 0.0);
@@ -115,9 +117,11 @@ fn move_to(graph: &Layered, row: &[usize], wishes: &[(f64, f64)], x: &mut [f64])
     }
 }
 
-/// The places nearest to the wishes (by weighted squares), each at least the gap to the right of the place before.
+/// The places nearest to the wishes (by weighted squares), each at least the gap to the right of the place
+/// before.
 ///
-/// Without the gaps the places must ascend. That is isotonic regression, solved by pooling adjacent violators.
+/// Without the gaps the places must ascend. That is isotonic regression, solved by pooling adjacent
+/// violators.
 pub(super) fn apart(wishes: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(wishes.len()); // mean, weight, count
     let mut offset = 0.0;

@@ -3,10 +3,11 @@
 use super::layered::{Item, Link};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// The rank of every item. The ends of a directed link have different ranks, the first above the second unless there is
-/// a cycle. Undirected links do not count.
+/// The rank of every item. The ends of a directed link have different ranks, the first above the second
+/// unless there is a cycle. Undirected links do not count.
 ///
-/// A rank holds a bounded number of items of each lane, so that many independent tasks fill a page and not a line.
+/// A rank holds a bounded number of items of each lane, so that many independent tasks fill a page and not a
+/// line.
 pub(super) fn ranks(items: &[Item], links: &[Link]) -> Vec<usize> {
     let directed: Vec<[usize; 2]> = links.iter().filter(|l| l.directed).map(|l| l.ends).collect();
     let order = topological(items.len(), &directed);

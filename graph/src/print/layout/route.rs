@@ -1,7 +1,7 @@
 //! Vertical places, and the paths of the edges.
 //!
-//! Between two ranks there is a gap. An edge moves sideways only in gaps, and passes the nodes of a rank in a straight
-//! line.
+//! Between two ranks there is a gap. An edge moves sideways only in gaps, and passes the nodes of a rank in a
+//! straight line.
 
 use super::{
     layered::{Item, Layered, Link},
@@ -21,11 +21,13 @@ const PORT_GAP: f64 = 14.0;
 /// The path of an edge from its first end to its second.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::print) enum Route {
-    /// From point to point: straight between points above each other, else a curve that starts and ends vertically.
+    /// From point to point: straight between points above each other, else a curve that starts and ends
+    /// vertically.
     Steps(Vec<[f64; 2]>),
     /// A straight line.
     Line([[f64; 2]; 2]),
-    /// From the bottom of one item to the bottom of another of the same rank: down to `y`, then a curve of that depth.
+    /// From the bottom of one item to the bottom of another of the same rank: down to `y`, then a curve of
+    /// that depth.
     Arc { ends: [[f64; 2]; 2], y: f64, depth: f64 },
 }
 

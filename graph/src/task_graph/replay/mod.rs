@@ -1,42 +1,49 @@
 //! Submissions that repeat: their dependencies are recorded once, and replayed from then on.
 //!
-//! A program that iterates submits the same tasks in each iteration: the same accesses and effects, in the same order. One round of
-//! them is a *pass*, and each task of a pass is a *step* of it. In a steady state a task depends on the same steps in every pass: on
-//! those before it in its own pass, on the later ones of the pass before, or on a task from before all passes. So a replayed task
-//! costs a comparison with its step instead of a derivation.
+//! A program that iterates submits the same tasks in each iteration: the same accesses and effects, in the
+//! same order. One round of them is a *pass*, and each task of a pass is a *step* of it. In a steady state a
+//! task depends on the same steps in every pass: on those before it in its own pass, on the later ones of the
+//! pass before, or on a task from before all passes. So a replayed task costs a comparison with its step
+//! instead of a derivation.
 //!
 //! # The stages
-//! 1. *Watching.* Tasks are derived as usual. [`Watch`] notes the key of each one and looks for a period among them. The first step of the
-//!    pass that was replayed last is enough, too: often a program does something else for a moment and goes on.
-//! 2. *Recording.* Three passes are derived as if no task were done. The first one makes sure that each part that a pass writes holds all
-//!    tasks of the last pass that use it. The other two record their dependencies. If one of these is on a task of an earlier pass, the state is
-//!    not steady, and the graph goes back to 1. This is so where dependencies grow from pass to pass, for example if tasks
-//!    with exclusive effects are observed and no sequential effect follows; the third pass shows it at the latest. It also is so if a task
-//!    waits for many tasks from before the passes: a derivation would soon find them done. At the end, dependencies are removed that only say
-//!    what comes first and that a path of others implies ([`paths`]).
-//! 3. *Replaying.* The graph compares each task with its step, and answers with the recorded dependencies. The trackers stay
-//!    as they were after the last recorded pass; the graph only notes the ids of the tasks.
+//! 1. *Watching.* Tasks are derived as usual. [`Watch`] notes the key of each one and looks for a period
+//!    among them. The first step of the pass that was replayed last is enough, too: often a program does
+//!    something else for a moment and goes on.
+//! 2. *Recording.* Three passes are derived as if no task were done. The first one makes sure that each part
+//!    that a pass writes holds all tasks of the last pass that use it. The other two record their
+//!    dependencies. If one of these is on a task of an earlier pass, the state is not steady, and the graph
+//!    goes back to 1. This is so where dependencies grow from pass to pass, for example if tasks with
+//!    exclusive effects are observed and no sequential effect follows; the third pass shows it at the latest.
+//!    It also is so if a task waits for many tasks from before the passes: a derivation would soon find them
+//!    done. At the end, dependencies are removed that only say what comes first and that a path of others
+//!    implies ([`paths`]).
+//! 3. *Replaying.* The graph compares each task with its step, and answers with the recorded dependencies.
+//!    The trackers stay as they were after the last recorded pass; the graph only notes the ids of the tasks.
 //!
-//! The first task that is another one ends stage 3, and so does whatever else looks at the trackers or changes them. The trackers are
-//! *brought up to date* then: an id of the last pass that they know becomes that of the same step in the last replayed pass, and
-//! the tasks of a pass that has begun are derived. The graph does this now and then while it replays, too, so that its
-//! notes stay few.
+//! The first task that is another one ends stage 3, and so does whatever else looks at the trackers or
+//! changes them. The trackers are *brought up to date* then: an id of the last pass that they know becomes
+//! that of the same step in the last replayed pass, and the tasks of a pass that has begun are derived. The
+//! graph does this now and then while it replays, too, so that its notes stay few.
 //!
 //! # Why the answers are right
-//! - A part of a buffer that a pass writes holds the ids of the last pass alone, because each write forgets the
-//!   readers and writers before it. So the state after each pass is that after the pass before, with the ids of that pass.
-//! - A part that no pass writes keeps its writer. Its readers add up; only a task that ends the replay can depend on them, and the
-//!   trackers get the readers of all passes before it is derived, without those that are done. The readers of the last pass stay in any case:
-//!   by them the trackers find those of later passes.
-//! - The same holds of host objects, with sequential effects as writes, and exclusive and relaxed ones as readers.
+//! - A part of a buffer that a pass writes holds the ids of the last pass alone, because each write forgets
+//!   the readers and writers before it. So the state after each pass is that after the pass before, with the
+//!   ids of that pass.
+//! - A part that no pass writes keeps its writer. Its readers add up; only a task that ends the replay can
+//!   depend on them, and the trackers get the readers of all passes before it is derived, without those that
+//!   are done. The readers of the last pass stay in any case: by them the trackers find those of later
+//!   passes.
+//! - The same holds of host objects, with sequential effects as writes, and exclusive and relaxed ones as
+//!   readers.
 //! - An answer may name a task that is done. The caller knows of it, and does not wait.
-//! - A task that is missing in an answer comes before one that is named, by the recorded dependencies of the tasks between them: of those that
-//!   were removed, too, others say the same. The third recorded pass had all of them. No failure is handed on along a removed edge, so nothing
-//!   but the order would come of it.
+//! - A task that is missing in an answer comes before one that is named, by the recorded dependencies of the
+//!   tasks between them: of those that were removed, too, others say the same. The third recorded pass had
+//!   all of them. No failure is handed on along a removed edge, so nothing but the order would come of it.
 //!
-//! Tasks without accesses and effects depend on the last epoch alone. They belong to no pass, and interrupt none. A task that uses a buffer with
-//! several versions is never replayed, because the version depends on what is done. A graph with horizons or conflict
-//! edges does not replay either.
+//! Tasks without accesses and effects depend on the last epoch alone. They belong to no pass, and interrupt
+//! none. A task that uses a buffer with several versions is never replayed, because the version depends on
+//! what is done. A graph with horizons or conflict edges does not replay either.
 
 mod pass;
 mod paths;
@@ -93,7 +100,8 @@ impl Replay {
         self.replaying().map_or(0, Replaying::tracked) + self.last.as_ref().map_or(0, Pass::len)
     }
 
-    /// Begins to record if the submission that is to be derived is the first step of the pass that was replayed last.
+    /// Begins to record if the submission that is to be derived is the first step of the pass that was
+    /// replayed last.
     #[inline]
     pub(super) fn expect(&mut self, asked: Asked<'_>) {
         if matches!(self.stage, Stage::Watching)
@@ -125,8 +133,9 @@ impl Replay {
         }
     }
 
-    /// Ends a recording of what turned out not to be steady. What only begins like the last pass is no reason to wait for longer the next
-    /// time. But if that happens again and again, the pass is forgotten: its recordings keep the graph from finding another one.
+    /// Ends a recording of what turned out not to be steady. What only begins like the last pass is no reason
+    /// to wait for longer the next time. But if that happens again and again, the pass is forgotten: its
+    /// recordings keep the graph from finding another one.
     fn give_up(&mut self) {
         match self.stop_recording() {
             Some(pass) => {

@@ -1,4 +1,5 @@
-//! A pass: the steps that a program repeats, their recorded dependencies, and the ids of the tasks that have replayed them.
+//! A pass: the steps that a program repeats, their recorded dependencies, and the ids of the tasks that have
+//! replayed them.
 
 use super::paths::Paths;
 use crate::task::{Access, BufferId, Dependency, Effect, Kind, ObjectId, Origin, Submitted, TaskId};
@@ -124,7 +125,8 @@ fn position(id: TaskId, of: &[TaskId], steps: &[Step]) -> Option<usize> {
     None
 }
 
-/// The number of tasks from before the passes that a step may depend on, apart from those whose results it reads.
+/// The number of tasks from before the passes that a step may depend on, apart from those whose results it
+/// reads.
 const BEFORE: usize = 16;
 
 /// The three passes that are recorded.
@@ -134,7 +136,8 @@ pub(super) struct Recording {
     period: usize,
     /// Whether the pass was replayed before. Then its steps are known, but not what they depend on now.
     is_known: bool,
-    /// The ids of the tasks of the first pass, then those of the second one, and so on. A check has the id of the task before it.
+    /// The ids of the tasks of the first pass, then those of the second one, and so on. A check has the id of
+    /// the task before it.
     ids: Vec<TaskId>,
     /// The first task of the passes.
     first: Option<TaskId>,
@@ -194,8 +197,8 @@ impl Recording {
         true
     }
 
-    /// A dependency of the next task in terms of the steps. `None` if it is on a task of the passes that is not the last one to be
-    /// its step.
+    /// A dependency of the next task in terms of the steps. `None` if it is on a task of the passes that is
+    /// not the last one to be its step.
     fn recorded(&self, dependency: &Dependency) -> Option<Recorded> {
         let &Dependency { on, kind, origin } = dependency;
         let at = self.ids.len() % self.period;
@@ -227,7 +230,8 @@ impl Recording {
     }
 }
 
-/// The number of notes for which the trackers are brought up to date, unless they have more parts. Tests have short programs.
+/// The number of notes for which the trackers are brought up to date, unless they have more parts. Tests have
+/// short programs.
 pub(super) const NOTES: usize = if cfg!(test) { 24 } else { 1024 };
 
 /// A pass that is replayed.
@@ -306,8 +310,9 @@ impl Replaying {
         (ended > 0).then(|| Repeated { pass: &self.pass, known: &self.known, ids: &self.notes[..ended] })
     }
 
-    /// Notes that the trackers know the last pass that has ended, and how many parts they have. With many of them they are brought up to
-    /// date more seldom: for four parts that are looked at, at least one step was replayed.
+    /// Notes that the trackers know the last pass that has ended, and how many parts they have. With many of
+    /// them they are brought up to date more seldom: for four parts that are looked at, at least one step was
+    /// replayed.
     pub(in crate::task_graph) fn forget_repeated(&mut self, parts: usize) {
         let ended = self.notes.len() - self.at;
         if ended > 0 {
@@ -330,8 +335,8 @@ impl Replaying {
         self.pass
     }
 
-    /// Whether the replay has saved more than it has cost to record it and to end it. To record a step costs about as much as two
-    /// replayed ones save, and to look at a part an eighth of what one saves.
+    /// Whether the replay has saved more than it has cost to record it and to end it. To record a step costs
+    /// about as much as two replayed ones save, and to look at a part an eighth of what one saves.
     pub(super) fn was_worthwhile(&self) -> bool {
         self.replayed >= 2 * self.latest.len() + self.looked_at / 8
     }
@@ -352,8 +357,8 @@ impl Repeated<'_> {
         Some(self.ids[self.ids.len() - self.known.len() + at])
     }
 
-    /// Whether the task belongs to the last pass. The trackers keep its tasks, although they may be done: by them they find those that
-    /// repeat them later.
+    /// Whether the task belongs to the last pass. The trackers keep its tasks, although they may be done: by
+    /// them they find those that repeat them later.
     pub(crate) fn is_of_last_pass(&self, id: TaskId) -> bool {
         id >= self.ids[self.ids.len() - self.known.len()]
     }

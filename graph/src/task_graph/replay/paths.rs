@@ -1,12 +1,14 @@
 //! The paths among the steps of a pass: which dependencies of a step others imply.
 //!
-//! A step that overwrites what others read waits for these readers. Often it also reads what tasks after them have written. Then the
-//! path over those tasks implies the wait, and the edge to the reader costs a link and a release in each pass for nothing.
+//! A step that overwrites what others read waits for these readers. Often it also reads what tasks after them
+//! have written. Then the path over those tasks implies the wait, and the edge to the reader costs a link and
+//! a release in each pass for nothing.
 //!
 //! Paths are known as far back as [`REACH`] steps, so an edge that a longer path implies stays.
 //!
-//! Steps are looked at in two passes, this one and the one before: a step depends on earlier ones of its own pass and on later ones
-//! of the pass before. Their *places* count through both: step `i` has the place `i` in the pass before and `steps + i` in this one.
+//! Steps are looked at in two passes, this one and the one before: a step depends on earlier ones of its own
+//! pass and on later ones of the pass before. Their *places* count through both: step `i` has the place `i`
+//! in the pass before and `steps + i` in this one.
 
 use smallvec::SmallVec;
 

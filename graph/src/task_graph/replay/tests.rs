@@ -89,15 +89,15 @@ fn part() -> impl Strategy<Value = Part> {
     ]
 }
 
-/// Two graphs that get the same submissions: one replays, the other one derives each task. The first one has no front unless the
-/// program has epochs.
+/// Two graphs that get the same submissions: one replays, the other one derives each task. The first one has
+/// no front unless the program has epochs.
 struct Pair {
     graphs: [TaskGraph; 2],
     buffers: Vec<BufferId>,
     objects: Vec<ObjectId>,
     epoch: TaskId,
-    /// A task ends this number of submissions after it was submitted, and every seventh one after three times as many, but no task
-    /// before those that it depends on.
+    /// A task ends this number of submissions after it was submitted, and every seventh one after three times
+    /// as many, but no task before those that it depends on.
     lag: u64,
     /// When each task ends, by its id.
     ends: Rc<RefCell<Vec<u64>>>,
@@ -187,8 +187,9 @@ impl Pair {
         (task.accesses.iter().map(access).collect(), effects.filter_map(effect).collect())
     }
 
-    /// The edges that a caller must see: those to tasks that are not done, and those to the writers of what is read. All tasks come
-    /// after the epoch; any other edge may replace the one to it. If an edge has several reasons of one kind, it names one of them.
+    /// The edges that a caller must see: those to tasks that are not done, and those to the writers of what
+    /// is read. All tasks come after the epoch; any other edge may replace the one to it. If an edge has
+    /// several reasons of one kind, it names one of them.
     fn edges(&self, answer: &Submitted, done: impl Fn(TaskId) -> bool) -> Vec<(TaskId, Kind)> {
         let counts =
             |edge: &&Dependency| edge.on != self.epoch && (edge.kind == Kind::True || !done(edge.on));
@@ -362,7 +363,8 @@ fn reads_and_writes(from: usize, to: usize, at: usize) -> Task {
     Task { accesses: vec![(from, row(at), Mode::Read), (to, row(at), Mode::Write)], effects: [None; OBJECTS] }
 }
 
-/// Steps forth and back: they are replayed, also beyond the number of notes after which the trackers are brought up to date.
+/// Steps forth and back: they are replayed, also beyond the number of notes after which the trackers are
+/// brought up to date.
 #[test]
 fn steps_that_repeat_are_replayed() {
     let mut pair = Pair::new(20);
@@ -378,8 +380,8 @@ fn steps_that_repeat_are_replayed() {
     assert!(!pair.is_replaying());
 }
 
-/// A buffer that is only read, and an object with relaxed effects: what comes after all passes waits for the tasks of all passes
-/// that are not done.
+/// A buffer that is only read, and an object with relaxed effects: what comes after all passes waits for the
+/// tasks of all passes that are not done.
 #[test]
 fn readers_and_effects_of_all_passes_are_remembered() {
     for lag in [u64::MAX / 8, 50, 3, 0] {
@@ -436,15 +438,15 @@ fn dependencies_that_grow_are_not_replayed() {
     }
 }
 
-/// Forth and back, twice. It is so long that its period is known when it has come twice, so that a recording begins with its first
-/// task.
+/// Forth and back, twice. It is so long that its period is known when it has come twice, so that a recording
+/// begins with its first task.
 fn long_pass() -> Vec<Task> {
     let legs = [(0, 1), (1, 0), (0, 2), (2, 0)];
     legs.iter().flat_map(|&(from, to)| (0..ROWS).map(move |at| reads_and_writes(from, to, at))).collect()
 }
 
-/// A program does something else after every ten passes. Two passes make the period known, and three are recorded. Later it is
-/// enough to record three.
+/// A program does something else after every ten passes. Two passes make the period known, and three are
+/// recorded. Later it is enough to record three.
 #[test]
 fn a_pass_that_was_replayed_is_recorded_again_at_once() {
     let pass = long_pass();
@@ -506,7 +508,8 @@ fn pieces_that_repeat_are_replayed() {
     assert!(pair.replayed > 80, "{}", pair.replayed);
 }
 
-/// Rows of a stencil, one after the other: each row is overwritten after all that read it, which the reads of later rows imply.
+/// Rows of a stencil, one after the other: each row is overwritten after all that read it, which the reads of
+/// later rows imply.
 #[test]
 fn what_the_dependencies_of_a_stencil_imply_is_not_replayed() {
     let cell = |row: usize, col: usize| [row, col, row + 1, col + 1];

@@ -17,8 +17,9 @@ const DOUBLED: u32 = 10;
 
 /// The keys of the last submissions, and the period that they seem to have.
 ///
-/// The distance to the last submission with the same key is the first guess at the period. The guess stays as long as each
-/// submission has the key of the one a period before. If it holds for a whole period, the period is found.
+/// The distance to the last submission with the same key is the first guess at the period. The guess stays as
+/// long as each submission has the key of the one a period before. If it holds for a whole period, the period
+/// is found.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     /// The key of each of the last submissions, at its number modulo the length. Empty before the first one.
@@ -68,7 +69,8 @@ impl Watch {
         (self.period, self.repeated) = (0, 0);
     }
 
-    /// Notes that a recording or a replay was not worth its cost: the next one waits for more submissions that repeat.
+    /// Notes that a recording or a replay was not worth its cost: the next one waits for more submissions
+    /// that repeat.
     pub(super) fn disappoint(&mut self) {
         self.interrupt();
         self.disappointments = (self.disappointments + 1).min(DOUBLED);

@@ -77,7 +77,8 @@ impl<S: Source, Q: Step<S::Item>> Loop<'_, S, Q> {
     /// ```
     ///
     /// # Panics
-    /// If the numbers of elements and items differ; and as [`for_each`](Self::for_each): then some elements are overwritten.
+    /// If the numbers of elements and items differ; and as [`for_each`](Self::for_each): then some elements
+    /// are overwritten.
     pub fn write_to(self, results: &mut [Q::Out])
     where
         Q::Out: Send,

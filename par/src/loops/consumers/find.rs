@@ -11,8 +11,8 @@ impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q>
 where
     Q::Out: Send,
 {
-    /// Finds the first item in the order of the loop for which `f` is true. Items after it are skipped if they have not
-    /// begun, and nothing more is taken from an iterator.
+    /// Finds the first item in the order of the loop for which `f` is true. Items after it are skipped if
+    /// they have not begun, and nothing more is taken from an iterator.
     ///
     /// ```
     /// use anabranch_par::prelude::*;
@@ -26,8 +26,8 @@ where
         found(self.try_for_each(|item| if f(&item) { Err(item) } else { Ok(()) })).map(|(_, item)| item)
     }
 
-    /// Like [`find`](Self::find), for tests of an item that can fail, and for searches that can be cancelled or have a
-    /// deadline.
+    /// Like [`find`](Self::find), for tests of an item that can fail, and for searches that can be cancelled
+    /// or have a deadline.
     ///
     /// ```
     /// use anabranch_par::prelude::*;
@@ -41,7 +41,8 @@ where
     /// ```
     ///
     /// # Errors
-    /// As [`try_for_each`](Self::try_for_each), if an item before the match fails or the loop ends before it is found.
+    /// As [`try_for_each`](Self::try_for_each), if an item before the match fails or the loop ends before it
+    /// is found.
     pub fn try_find<E, F>(self, f: F) -> Result<Option<Q::Out>, LoopError<E>>
     where
         E: Send,
@@ -60,7 +61,8 @@ where
         }
     }
 
-    /// Finds the number of the first item for which `f` is true. Items after it are skipped as by [`find`](Self::find).
+    /// Finds the number of the first item for which `f` is true. Items after it are skipped as by
+    /// [`find`](Self::find).
     ///
     /// # Panics
     /// If an item before it panics.

@@ -15,16 +15,17 @@ impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q> {
     /// Calls `f` with each item, and returns when all calls have returned.
     ///
     /// # Panics
-    /// If a call panics, later items are skipped and nothing more is taken from an iterator. When every participant has
-    /// left, this panics with the panic of the *first* item that panicked, and with the item's number in front of its
-    /// message. A panic of the iterator itself counts as a panic of the item that it should have given.
+    /// If a call panics, later items are skipped and nothing more is taken from an iterator. When every
+    /// participant has left, this panics with the panic of the *first* item that panicked, and with the
+    /// item's number in front of its message. A panic of the iterator itself counts as a panic of the item
+    /// that it should have given.
     #[inline]
     pub fn for_each<F: Fn(Q::Out) + Sync>(self, f: F) {
         S::run(self, &ForEach(f), None).unwrap_or_else(|error| error.resume());
     }
 
-    /// Calls `f`, which can fail, with each item. After an error, later items are skipped and items before it are done.
-    /// Everything that began has ended when the error is returned.
+    /// Calls `f`, which can fail, with each item. After an error, later items are skipped and items before it
+    /// are done. Everything that began has ended when the error is returned.
     ///
     /// ```
     /// use anabranch_par::{LoopError, prelude::*};
@@ -38,7 +39,8 @@ impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q> {
     /// ```
     ///
     /// # Errors
-    /// The error or panic of the first item that fails; or that the loop was cancelled or its deadline passed.
+    /// The error or panic of the first item that fails; or that the loop was cancelled or its deadline
+    /// passed.
     #[inline]
     pub fn try_for_each<E: Send, F>(self, f: F) -> Result<(), LoopError<E>>
     where

@@ -1,14 +1,15 @@
-//! Loops that pass their results to one closure (the *sink*), in the order of the items, while later items are in work.
+//! Loops that pass their results to one closure (the *sink*), in the order of the items, while later items
+//! are in work.
 //!
 //! 1. Participants claim batches in ascending order.
-//! 2. A participant that begins with the batch that is next takes the sink out of the [`ReorderBuffer`] and calls it with each
-//!    result at once.
+//! 2. A participant that begins with the batch that is next takes the sink out of the [`ReorderBuffer`] and
+//!    calls it with each result at once.
 //! 3. A participant that is ahead collects the results of its batch and inserts them into the buffer.
-//! 4. The participant that gives the sink back drains the buffer: it calls the sink with the batches that are next, as long as
-//!    there are any.
+//! 4. The participant that gives the sink back drains the buffer: it calls the sink with the batches that are
+//!    next, as long as there are any.
 //!
-//! So two threads never call the sink at the same time, and no thread waits for it. A participant waits only if the buffer is
-//! full, so that few results are in memory.
+//! So two threads never call the sink at the same time, and no thread waits for it. A participant waits only
+//! if the buffer is full, so that few results are in memory.
 
 use crate::{
     Panic, Schedule,
@@ -38,10 +39,11 @@ impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q>
 where
     Q::Out: Send,
 {
-    /// Calls `sink` with all results in the order of the items, one at a time, while later ones are still being made: to
-    /// write them to a file, say, or to draw them. No two threads call `sink` at the same time, so it needs no lock. A
-    /// participant that is too far ahead waits, so that few results are kept. Items are claimed in ascending order: a static or
-    /// guided [schedule](Schedule) becomes a [greedy](Schedule::Greedy) one.
+    /// Calls `sink` with all results in the order of the items, one at a time, while later ones are still
+    /// being made: to write them to a file, say, or to draw them. No two threads call `sink` at the same
+    /// time, so it needs no lock. A participant that is too far ahead waits, so that few results are kept.
+    /// Items are claimed in ascending order: a static or guided [schedule](Schedule) becomes a
+    /// [greedy](Schedule::Greedy) one.
     ///
     /// ```
     /// use anabranch_par::prelude::*;
@@ -69,8 +71,8 @@ where
     where
         F: FnMut(Q::Out) -> Result<(), E> + Send,
     {
-        // Batches are claimed in ascending order, so whenever a participant waits for an earlier batch, another one is
-        // working on it. They are short, because their results are kept.
+        // Batches are claimed in ascending order, so whenever a participant waits for an earlier batch,
+        // another one is working on it. They are short, because their results are kept.
         if self.settings.schedule != Schedule::Serial {
             self.settings.schedule = Schedule::Greedy;
         }
@@ -160,16 +162,16 @@ impl<T, F> ReorderBuffer<T, F> {
         self.drain(state)
     }
 
-    /// Inserts the results of the batch that begins with item `start`, and drains the buffer. Waits while the buffer is
-    /// full.
+    /// Inserts the results of the batch that begins with item `start`, and drains the buffer. Waits while the
+    /// buffer is full.
     fn insert<E>(&self, start: usize, results: Vec<T>) -> Result<(), AtItem<SinkFailure<E>>>
     where
         F: FnMut(T) -> Result<(), E>,
     {
         let mut state = self.state.lock();
-        // The batch that is next never waits here, so one participant can always go on. The exception: that participant may
-        // wait for a value of a bounded pool that this one has taken for its scratch. So a participant that holds more than
-        // the caller held does not wait.
+        // The batch that is next never waits here, so one participant can always go on. The exception: that
+        // participant may wait for a value of a bounded pool that this one has taken for its scratch. So a
+        // participant that holds more than the caller held does not wait.
         let may_wait = held_values() <= self.held;
         while may_wait && state.early.len() >= MAX_BUFFERED && start != state.next && !state.interrupted {
             self.progressed.wait(&mut state);

@@ -13,8 +13,8 @@ where
     Q: Step<S::Item, Out: NumberRef<Number = N>>,
     N: Number,
 {
-    /// The sum of the items; 0 if there are none. For floats it is the same on any number of threads, bit for bit (and more
-    /// accurate than adding them one after the other).
+    /// The sum of the items; 0 if there are none. For floats it is the same on any number of threads, bit for
+    /// bit (and more accurate than adding them one after the other).
     ///
     /// ```
     /// use anabranch_par::prelude::*;
@@ -45,8 +45,8 @@ where
         S::fold_numbers(self, N::ONE, N::times).unwrap_or(N::ONE)
     }
 
-    /// The smallest item; `None` if there are none. Items that are not a number (NaN) are passed over; if there is nothing
-    /// else, the result is infinite.
+    /// The smallest item; `None` if there are none. Items that are not a number (NaN) are passed over; if
+    /// there is nothing else, the result is infinite.
     ///
     /// # Panics
     /// As [`for_each`](Self::for_each).
@@ -68,7 +68,8 @@ where
     N: Number,
     for<'n> &'n N: NumberRef<Number = N>,
 {
-    /// The scalar product: the sum of the products of the numbers with those of `other`. For floats see [`sum`](Self::sum).
+    /// The scalar product: the sum of the products of the numbers with those of `other`. For floats see
+    /// [`sum`](Self::sum).
     ///
     /// ```
     /// use anabranch_par::prelude::*;

@@ -1,15 +1,16 @@
 //! Reductions.
 //!
-//! Their shape is a tree that depends on the number of items and the chunk size alone: items are folded one after the other in
-//! leaves, and neighbouring leaves are combined pairwise. So the bits of the result do not depend on threads or schedules,
-//! not even for operators that do not commute, or that are not quite associative, such as the addition of floats.
+//! Their shape is a tree that depends on the number of items and the chunk size alone: items are folded one
+//! after the other in leaves, and neighbouring leaves are combined pairwise. So the bits of the result do not
+//! depend on threads or schedules, not even for operators that do not commute, or that are not quite
+//! associative, such as the addition of floats.
 
 use crate::loops::{Loop, LoopError, Producer, step::Step};
 use std::convert::Infallible;
 
 impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q> {
-    /// Combines all items with `op`, which must be associative: the result for neighbours may take the place of both. `None`
-    /// if there are no items. The result is the same on any number of threads, bit for bit.
+    /// Combines all items with `op`, which must be associative: the result for neighbours may take the place
+    /// of both. `None` if there are no items. The result is the same on any number of threads, bit for bit.
     ///
     /// ```
     /// use anabranch_par::prelude::*;
@@ -31,8 +32,8 @@ impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q> {
         self.fold(|| None, |sum, item| Some(append(sum, item, &op)), optional(&op))
     }
 
-    /// Like [`reduce`](Self::reduce), beginning with `initial`. It enters the result exactly once, on the left, on any number
-    /// of threads.
+    /// Like [`reduce`](Self::reduce), beginning with `initial`. It enters the result exactly once, on the
+    /// left, on any number of threads.
     ///
     /// # Panics
     /// As [`reduce`](Self::reduce).
@@ -62,9 +63,9 @@ impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q> {
         self.try_fold(|| None, |sum, item: Result<T, E>| Ok(Some(append(sum, item?, &op))), optional(&op))
     }
 
-    /// Folds the items of each leaf (of each batch, for a stream) into an accumulator, and combines the accumulators. Each
-    /// begins with `identity()`, which may enter the result any number of times, so it must change nothing:
-    /// `combine(identity(), a)` is `a`.
+    /// Folds the items of each leaf (of each batch, for a stream) into an accumulator, and combines the
+    /// accumulators. Each begins with `identity()`, which may enter the result any number of times, so it
+    /// must change nothing: `combine(identity(), a)` is `a`.
     ///
     /// ```
     /// use anabranch_par::prelude::*;

@@ -1,8 +1,8 @@
 //! Prefix sums, with any associative operator.
 //!
-//! A scan has three steps: it scans each chunk by itself, then the last values of the chunks one after the other, and then
-//! combines each chunk with the sum of those before it (G. E. Blelloch, [*Prefix sums and their
-//! applications*](https://www.cs.cmu.edu/~guyb/papers/Ble93.pdf), CMU-CS-90-190, 1990).
+//! A scan has three steps: it scans each chunk by itself, then the last values of the chunks one after the
+//! other, and then combines each chunk with the sum of those before it (G. E. Blelloch, [*Prefix sums and
+//! their applications*](https://www.cs.cmu.edu/~guyb/papers/Ble93.pdf), CMU-CS-90-190, 1990).
 
 use crate::{
     Consecutive,
@@ -18,8 +18,8 @@ impl<'a, S: Source, Q: Step<S::Item>> Loop<'a, S, Q>
 where
     Q::Out: Send + Sync,
 {
-    /// Combines, for each item, all items up to and including it with `op`, which must be associative. Floats have the same
-    /// bits on any number of threads.
+    /// Combines, for each item, all items up to and including it with `op`, which must be associative. Floats
+    /// have the same bits on any number of threads.
     ///
     /// ```
     /// use anabranch_par::prelude::*;
@@ -42,7 +42,8 @@ where
             }
         });
         let Some((first, rest)) = parts.split_first_mut() else { return values };
-        // The sums of all items before each part, from the third part on. Before the second part there is only the first.
+        // The sums of all items before each part, from the third part on. Before the second part there is
+        // only the first.
         let before_second = first.last().expect("no chunk is empty");
         let mut before: Vec<Q::Out> = Vec::with_capacity(rest.len());
         settings.in_denormal_mode(|| {

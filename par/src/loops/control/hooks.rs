@@ -13,8 +13,8 @@ pub(in crate::loops) struct Hooks<'a> {
     pub(in crate::loops) statistics: Option<&'a Statistics>,
 }
 
-/// A function that a loop calls when an item has failed or the loop is interrupted, because batches may be missing from
-/// then on.
+/// A function that a loop calls when an item has failed or the loop is interrupted, because batches may be
+/// missing from then on.
 pub type OnInterrupt<'f> = Option<&'f (dyn Fn() + Sync)>;
 
 /// Why a loop ends before its items are done, although none has failed.

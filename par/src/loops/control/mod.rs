@@ -1,11 +1,13 @@
-//! The control of a running loop, whatever kind of producer it has: failures, interruptions, progress and statistics.
+//! The control of a running loop, whatever kind of producer it has: failures, interruptions, progress and
+//! statistics.
 //!
-//! 1. Each participant calls [`LoopControl::participate`], which runs its work and catches panics. After a panic the
-//!    participant goes on, so that the items before the one that panicked are still done.
-//! 2. Before each batch a participant calls [`check`](LoopControl::check): a cancelled token or a deadline that has passed
-//!    stops the loop.
-//! 3. A failure is recorded with the number of its item; the one with the smallest number stays. From then on no batch begins
-//!    that lies behind it. Batches before it are still done, so the reported failure does not depend on the schedule.
+//! 1. Each participant calls [`LoopControl::participate`], which runs its work and catches panics. After a
+//!    panic the participant goes on, so that the items before the one that panicked are still done.
+//! 2. Before each batch a participant calls [`check`](LoopControl::check): a cancelled token or a deadline
+//!    that has passed stops the loop.
+//! 3. A failure is recorded with the number of its item; the one with the smallest number stays. From then on
+//!    no batch begins that lies behind it. Batches before it are still done, so the reported failure does not
+//!    depend on the schedule.
 //! 4. When all participants have left, [`into_result`](LoopControl::into_result) gives the outcome.
 
 pub(super) mod hooks;
@@ -34,8 +36,8 @@ pub(in crate::loops) struct LoopControl<'l, E> {
     on_interrupt: OnInterrupt<'l>,
     /// No item from this one on needs to be done: it has failed, or it is what a search looked for.
     stop: AtomicUsize,
-    /// The first item that has failed. Batches behind it need not even be finished. (An interrupted loop finishes its
-    /// batches, because it counts the items that are done.)
+    /// The first item that has failed. Batches behind it need not even be finished. (An interrupted loop
+    /// finishes its batches, because it counts the items that are done.)
     failed: AtomicUsize,
     first_failure: Mutex<Option<AtItem<Failure<E>>>>,
     interruption: Mutex<Option<Interruption>>,
@@ -215,8 +217,8 @@ impl<'s, In, Q: Step<In>, E> Participation<'_, 's, In, Q, E> {
     }
 }
 
-/// The item that a batch is at. It is written back when this is dropped, so where nothing panics the compiler keeps it in a
-/// register or leaves it out.
+/// The item that a batch is at. It is written back when this is dropped, so where nothing panics the compiler
+/// keeps it in a register or leaves it out.
 pub(in crate::loops) struct Position<'r> {
     pub(in crate::loops) at: &'r Cell<usize>,
     pub(in crate::loops) item: usize,

@@ -56,8 +56,8 @@ impl Statistics {
         self.0.lock().iter().map(|p| p.scratch_initialisations).sum()
     }
 
-    /// The longest time of a participant, as a multiple of the mean time: 1 if all worked for the same time, *n* if one of
-    /// *n* did everything. 1 if there was no loop.
+    /// The longest time of a participant, as a multiple of the mean time: 1 if all worked for the same time,
+    /// *n* if one of *n* did everything. 1 if there was no loop.
     pub fn imbalance(&self) -> f64 {
         let all = self.0.lock();
         let times = all.iter().map(|p| p.time.as_secs_f64());

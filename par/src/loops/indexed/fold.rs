@@ -121,7 +121,8 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Combines neighbours, then neighbours of those, and so on. `first` is the number of the first of these leaves.
+/// Combines neighbours, then neighbours of those, and so on. `first` is the number of the first of these
+/// leaves.
 fn tree<T: Send>(
     values: &mut [Option<T>],
     first: usize,

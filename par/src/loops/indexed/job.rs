@@ -20,7 +20,8 @@ impl<S: Source, Q: Step<S::Item>> Loop<'_, S, Q> {
         self.settings.chunks(self.source.len())
     }
 
-    /// Runs the loop: `body` gets all items, in batches that are whole chunks of `split`, and the numbers of these chunks.
+    /// Runs the loop: `body` gets all items, in batches that are whole chunks of `split`, and the numbers of
+    /// these chunks.
     #[inline]
     pub(in crate::loops) fn run_chunks<E, B>(
         &self,

@@ -1,7 +1,7 @@
 //! Loops over [sources](super::source), whose items have a known number and can be reached one by one.
 //!
-//! The items are cut into chunks by the [settings](super::settings), and participants claim chunks from the counters of a
-//! region ([`job`]). A claimed range of items is a [`SourceBatch`](batch::SourceBatch).
+//! The items are cut into chunks by the [settings](super::settings), and participants claim chunks from the
+//! counters of a region ([`job`]). A claimed range of items is a [`SourceBatch`](batch::SourceBatch).
 
 mod batch;
 mod fold;

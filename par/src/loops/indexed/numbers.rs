@@ -1,4 +1,5 @@
-//! Sums, products and extremes of the numbers of a source, in lanes that the compiler turns into vector instructions.
+//! Sums, products and extremes of the numbers of a source, in lanes that the compiler turns into vector
+//! instructions.
 
 use crate::{
     Loop, Number, Source, Step,

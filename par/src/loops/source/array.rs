@@ -1,8 +1,9 @@
 //! Arrays of the crate `ndarray`: their elements, or their sub-views along an axis.
 //!
-//! Elements have the row-major order of their indices, whatever their order in memory. A cursor is a pointer to the next
-//! element. An array that lies in memory like a slice is one row, in which the pointer moves by one element. In any other array
-//! the pointer moves by the stride of the last axis, and each row needs a new cursor.
+//! Elements have the row-major order of their indices, whatever their order in memory. A cursor is a pointer
+//! to the next element. An array that lies in memory like a slice is one row, in which the pointer moves by
+//! one element. In any other array the pointer moves by the stride of the last axis, and each row needs a new
+//! cursor.
 
 use super::{IntoParallel, Shaped, Source, range::next_row};
 use crate::loops::{Loop, sealed::Sealed};
@@ -189,7 +190,8 @@ unsafe impl<A: Sync, D: Send> Send for Elements<'_, A, D> {}
 unsafe impl<A: Sync, D: Sync> Sync for Elements<'_, A, D> {}
 // SAFETY: it is an exclusive borrow of the array, which may be sent if its elements may.
 unsafe impl<A: Send, D: Send> Send for ElementsMut<'_, A, D> {}
-// SAFETY: through a shared reference only `next` and `step` reach elements, and each element once, so one thread borrows it.
+// SAFETY: through a shared reference only `next` and `step` reach elements, and each element once, so one
+// thread borrows it.
 unsafe impl<A: Send, D: Sync> Sync for ElementsMut<'_, A, D> {}
 
 impl<'s, A, D: Dimension> Elements<'s, A, D> {
@@ -235,8 +237,8 @@ macro_rules! elements {
             #[inline]
             unsafe fn next(&self, cursor: &mut ArrayCursor<A>) -> $item {
                 let $element = cursor.next();
-                // SAFETY: the caller asks only for items that exist, so the element is in the array, which is borrowed for
-                // 's; and it asks for each item at most once.
+                // SAFETY: the caller asks only for items that exist, so the element is in the array, which is
+                // borrowed for 's; and it asks for each item at most once.
                 unsafe { $reference }
             }
 
@@ -389,8 +391,8 @@ impl<'s, A: Send, D: RemoveAxis> Source for SubviewsMut<'s, A, D> {
         let i = *cursor;
         *cursor += 1;
         let part = self.view.clone().index_axis_move(self.axis, i);
-        // SAFETY: the part is in the array, which is borrowed for 's. Parts have no element in common, and the caller asks for
-        // each of them once.
+        // SAFETY: the part is in the array, which is borrowed for 's. Parts have no element in common, and
+        // the caller asks for each of them once.
         unsafe { part.deref_into_view_mut() }
     }
 }

@@ -105,7 +105,8 @@ pub struct ChunksMut<'s, T> {
 
 // SAFETY: it is an exclusive borrow of the slice, which may be sent if its elements may.
 unsafe impl<T: Send> Send for ChunksMut<'_, T> {}
-// SAFETY: through a shared reference only `next` reaches elements, and each part once, so one thread borrows it.
+// SAFETY: through a shared reference only `next` reaches elements, and each part once, so one thread borrows
+// it.
 unsafe impl<T: Send> Sync for ChunksMut<'_, T> {}
 
 impl<T> Sealed for ChunksMut<'_, T> {}
@@ -127,7 +128,8 @@ impl<'s, T: Send> Source for ChunksMut<'s, T> {
         let start = *cursor * self.size;
         *cursor += 1;
         debug_assert!(start < self.len);
-        // SAFETY: the part is in the slice, which is borrowed for 's. Parts are disjoint, and the caller asks for each once.
+        // SAFETY: the part is in the slice, which is borrowed for 's. Parts are disjoint, and the caller asks
+        // for each once.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), self.size.min(self.len - start)) }
     }
 }

@@ -1,8 +1,9 @@
 //! Sources: collections whose items any participant can reach by their number.
 //!
-//! [`IntoParallel::par`] makes them of slices, ranges and boxes, [`ParallelSlice`] of parts of slices, and with the feature
-//! `ndarray` `ParallelArray` of arrays of any layout. Loops [zip](Loop::zip) and [number](Loop::enumerate) them. The types
-//! are public so that programs can name them, in the fields of a structure or in the result of a function:
+//! [`IntoParallel::par`] makes them of slices, ranges and boxes, [`ParallelSlice`] of parts of slices, and
+//! with the feature `ndarray` `ParallelArray` of arrays of any layout. Loops [zip](Loop::zip) and
+//! [number](Loop::enumerate) them. The types are public so that programs can name them, in the fields of a
+//! structure or in the result of a function:
 //!
 //! ```
 //! use anabranch_par::{Loop, prelude::*, source::Slice};
@@ -51,15 +52,15 @@ pub trait Source: Sync + Sealed {
         self.len() == 0
     }
 
-    /// The lengths of its axes, the outermost first. `None` for a plain sequence, which can be zipped with every source of the
-    /// same length.
+    /// The lengths of its axes, the outermost first. `None` for a plain sequence, which can be zipped with
+    /// every source of the same length.
     #[doc(hidden)]
     fn extents(&self) -> Option<&[usize]> {
         None
     }
 
-    /// The end of the row of item `at`. A cursor gives the items of one row; to look for the end of the row at each item
-    /// would cost more than all else.
+    /// The end of the row of item `at`. A cursor gives the items of one row; to look for the end of the row
+    /// at each item would cost more than all else.
     #[doc(hidden)]
     #[inline]
     fn row_end(&self, _at: usize) -> usize {
@@ -73,8 +74,8 @@ pub trait Source: Sync + Sealed {
     /// The item that the cursor points to. Moves the cursor to the next one.
     ///
     /// # Safety
-    /// The cursor points to an item of the row that it began in. Over all cursors, each item is asked for at most once: an
-    /// item may be an exclusive borrow.
+    /// The cursor points to an item of the row that it began in. Over all cursors, each item is asked for at
+    /// most once: an item may be an exclusive borrow.
     #[doc(hidden)]
     unsafe fn next(&self, cursor: &mut Self::Cursor) -> Self::Item;
 
@@ -85,8 +86,8 @@ pub trait Source: Sync + Sealed {
         true
     }
 
-    /// As [`next`](Self::next), for a cursor of which it is known whether it [is unit](Self::is_unit). For loops that are too
-    /// large for the compiler to make both versions.
+    /// As [`next`](Self::next), for a cursor of which it is known whether it [is unit](Self::is_unit). For
+    /// loops that are too large for the compiler to make both versions.
     ///
     /// # Safety
     /// As for `next`, and `UNIT` is `is_unit(cursor)`.
@@ -98,9 +99,10 @@ pub trait Source: Sync + Sealed {
     }
 }
 
-/// Makes a [`Loop`] of a collection: slices, mutable slices, vectors by reference, ranges of integers, and pairs and triples of
-/// ranges, whose items are all points of the box in row-major order. With the feature `ndarray` also arrays and
-/// their views, whose items are the elements in row-major order, whatever their layout.
+/// Makes a [`Loop`] of a collection: slices, mutable slices, vectors by reference, ranges of integers, and
+/// pairs and triples of ranges, whose items are all points of the box in row-major order. With the feature
+/// `ndarray` also arrays and their views, whose items are the elements in row-major order, whatever their
+/// layout.
 ///
 /// ```
 /// use anabranch_par::prelude::*;
@@ -122,7 +124,8 @@ pub trait IntoParallel: Sized {
     /// The source of its items.
     fn into_source(self) -> Self::Source;
 
-    /// A loop over its items. It runs on the calling thread's pool unless the program chooses [another](Loop::on).
+    /// A loop over its items. It runs on the calling thread's pool unless the program chooses
+    /// [another](Loop::on).
     #[inline]
     fn par<'a>(self) -> Loop<'a, Self::Source> {
         Loop::new(self.into_source())

@@ -60,7 +60,8 @@ impl<I> Sealed for Range1<I> {}
 
 impl<I: Integer> Source for Range1<I> {
     type Item = I;
-    /// The next number itself. It stays in a register, whereas the start would have to be read again for every item.
+    /// The next number itself. It stays in a register, whereas the start would have to be read again for
+    /// every item.
     type Cursor = I;
 
     #[inline]

@@ -6,8 +6,8 @@ use ndarray::{Array, Dimension, Ix1, Ix2, Ix3};
 
 /// A source whose items are the points of a box, in row-major order.
 ///
-/// An array has its own shape, a pair of ranges has two axes, a triple of ranges has three, and a sequence has one. Zipped
-/// sources have the shape of the first one.
+/// An array has its own shape, a pair of ranges has two axes, a triple of ranges has three, and a sequence
+/// has one. Zipped sources have the shape of the first one.
 pub trait Shaped: Source {
     /// The type of the shape.
     type Dim: Dimension;

@@ -47,7 +47,8 @@ pub struct SliceMut<'s, T> {
 
 // SAFETY: it is an exclusive borrow of the slice, which may be sent if its elements may.
 unsafe impl<T: Send> Send for SliceMut<'_, T> {}
-// SAFETY: through a shared reference only `next` reaches elements, and each element once, so one thread borrows it.
+// SAFETY: through a shared reference only `next` reaches elements, and each element once, so one thread
+// borrows it.
 unsafe impl<T: Send> Sync for SliceMut<'_, T> {}
 
 impl<'s, T> SliceMut<'s, T> {

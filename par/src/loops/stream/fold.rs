@@ -1,14 +1,16 @@
 //! Reductions of streams.
 //!
-//! Batches of a fixed size are the leaves of a tree. It has the shape of the tree of a loop over a source with chunks of that
-//! size. Neighbours are combined as soon as both are there, so only few partial results are kept, however long the stream is.
+//! Batches of a fixed size are the leaves of a tree. It has the shape of the tree of a loop over a source
+//! with chunks of that size. Neighbours are combined as soon as both are there, so only few partial results
+//! are kept, however long the stream is.
 
 use super::{Stream, batch::StreamBatch};
 use crate::{LoopError, Step, loops::producer::Batch};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
-/// The number of items in a leaf, if the program does not choose it. It is fixed, because the shape of the tree follows from it.
+/// The number of items in a leaf, if the program does not choose it. It is fixed, because the shape of the
+/// tree follows from it.
 const LEAF: usize = 64;
 
 impl<I, Q> Stream<'_, I, Q>
@@ -54,8 +56,8 @@ struct Tree<A> {
 }
 
 impl<A> Tree<A> {
-    /// Adds a leaf, and combines the parts that are complete. Before each call of `combine` it calls `at` with the first leaf
-    /// of the right operand.
+    /// Adds a leaf, and combines the parts that are complete. Before each call of `combine` it calls `at`
+    /// with the first leaf of the right operand.
     fn add(&self, leaf: usize, value: A, combine: &impl Fn(A, A) -> A, at: impl Fn(usize)) {
         let (mut start, mut value) = (leaf, value);
         for height in 0.. {

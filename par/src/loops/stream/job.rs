@@ -76,11 +76,13 @@ impl<I, Q, B, E> StreamJob<'_, I, Q, B, E>
 where
     I: Iterator,
 {
-    /// Drops the rest of the last batch and takes up to `most` items. Returns the number of the first one, if there is one.
+    /// Drops the rest of the last batch and takes up to `most` items. Returns the number of the first one, if
+    /// there is one.
     fn take(&self, batch: &mut VecDeque<I::Item>, most: usize) -> Option<usize> {
         batch.clear();
         let mut iter = self.iter.lock();
-        // All items that were taken come before the next one. So the next one need not be done if one of them has failed.
+        // All items that were taken come before the next one. So the next one need not be done if one of them
+        // has failed.
         if iter.ended || self.control.is_stopped() {
             return None;
         }
@@ -114,7 +116,8 @@ where
     E: Send,
 {
     fn participate(&self, _: &mut Claimer<'_>) {
-        // Outside of the code that may panic: after a panic `take` drops the rest of the batch, when the panic has been caught.
+        // Outside of the code that may panic: after a panic `take` drops the rest of the batch, when the
+        // panic has been caught.
         let (mut items, mut adaptive) = (VecDeque::new(), AdaptiveBatch::new());
         self.control.participate(self.step, |participation| {
             loop {

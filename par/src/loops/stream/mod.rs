@@ -1,9 +1,9 @@
 //! Loops over iterators, whose length is not known.
 //!
-//! 1. A participant that is free locks the [shared iterator](job) and takes a batch of items. Then it works on them without
-//!    the lock.
-//! 2. Items are numbered in the order in which the iterator gives them. So results are in that order, and of several failures
-//!    the one of the first item is reported.
+//! 1. A participant that is free locks the [shared iterator](job) and takes a batch of items. Then it works
+//!    on them without the lock.
+//! 2. Items are numbered in the order in which the iterator gives them. So results are in that order, and of
+//!    several failures the one of the first item is reported.
 //! 3. The leaves of reductions are batches of a fixed size ([`fold`]).
 //! 4. When the iterator ends or panics, an item has failed or the loop is interrupted, nothing more is taken.
 
@@ -28,8 +28,8 @@ pub trait IntoStream: Iterator + Send + Sized
 where
     Self::Item: Send,
 {
-    /// A parallel loop over the items of this iterator. One thread at a time calls the iterator; expensive work belongs
-    /// behind it, in [`map`](Loop::map).
+    /// A parallel loop over the items of this iterator. One thread at a time calls the iterator; expensive
+    /// work belongs behind it, in [`map`](Loop::map).
     ///
     /// Loops over numbers, slices and arrays are faster: see [`IntoParallel`](crate::IntoParallel).
     ///
@@ -52,9 +52,10 @@ impl<I: Iterator<Item: Send> + Send> IntoStream for I {}
 
 /// A parallel loop over an iterator that has not run yet: over the items of `I`, with the step `Q`.
 ///
-/// [`par_stream`](IntoStream::par_stream) makes it. It has the methods of every [`Loop`] that do not need the number of items.
-/// No more items are taken from the iterator after an item has failed or was found. If the iterator itself panics, that counts
-/// as a panic of the item that it should have given. The iterator may run loops of its own.
+/// [`par_stream`](IntoStream::par_stream) makes it. It has the methods of every [`Loop`] that do not need the
+/// number of items. No more items are taken from the iterator after an item has failed or was found. If the
+/// iterator itself panics, that counts as a panic of the item that it should have given. The iterator may run
+/// loops of its own.
 ///
 /// ```
 /// use anabranch_par::{LoopError, prelude::*};

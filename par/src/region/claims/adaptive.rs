@@ -21,7 +21,8 @@ impl AdaptiveBatch {
         Self { size: 1, claimed: None }
     }
 
-    /// The size of the next batch: twice the last one if that was too short, half of it if it was too long. At most `most`.
+    /// The size of the next batch: twice the last one if that was too short, half of it if it was too long.
+    /// At most `most`.
     pub(crate) fn next(&mut self, most: usize) -> usize {
         let now = Instant::now();
         if let Some(claimed) = self.claimed.replace(now) {

@@ -7,7 +7,8 @@ use std::ops::Range;
 /// If the first unit takes this long, in nanoseconds, the region is opened at once.
 const LONG_UNIT: u64 = 40;
 
-/// An opener does not conclude from the first unit how long this many units take, or more: the clock is too coarse.
+/// An opener does not conclude from the first unit how long this many units take, or more: the clock is too
+/// coarse.
 const MANY: usize = 16;
 
 /// Units must take one thread so many nanoseconds to be shared: a thread that helps costs some 300 to 800.
@@ -32,14 +33,16 @@ pub(crate) struct Claimer<'a> {
     /// Alone: how many units to claim at a time.
     most: usize,
     batch: AdaptiveBatch,
-    /// Of an opener that has not found out yet how long the units take. A reference, because claimers are moved.
+    /// Of an opener that has not found out yet how long the units take. A reference, because claimers are
+    /// moved.
     measuring: Option<&'a mut Measuring<'a>>,
 }
 
 /// How an opener measures the units.
 pub(crate) struct Measuring<'a> {
     stopwatch: Stopwatch,
-    /// How many units were done when the stopwatch was read last. For an opener that is not alone: how many its first run has.
+    /// How many units were done when the stopwatch was read last. For an opener that is not alone: how many
+    /// its first run has.
     done: usize,
     /// For an opener that is not alone: how long the loop takes one thread, by its first run.
     estimate: Option<u64>,
@@ -53,7 +56,8 @@ pub(crate) struct Measuring<'a> {
 enum Way<'a> {
     /// It has opened the region.
     Shares,
-    /// It is alone, and opens the region if the units left are worth it. `was_short` says that it expects no such thing: then it measures less often.
+    /// It is alone, and opens the region if the units left are worth it. `was_short` says that it expects no
+    /// such thing: then it measures less often.
     Probes { open: &'a OpenRegion<'a>, was_short: bool },
 }
 
@@ -63,8 +67,9 @@ impl<'a> Measuring<'a> {
         Self { stopwatch, done: 0, estimate: None, tell, way: Way::Shares }
     }
 
-    /// For an opener that begins alone, and calls `open` for the remaining units if the first ones show that sharing them
-    /// pays: in a loop of half a microsecond, waking other threads costs more than they save. If the loop `was_short` before, the opener measures less often.
+    /// For an opener that begins alone, and calls `open` for the remaining units if the first ones show that
+    /// sharing them pays: in a loop of half a microsecond, waking other threads costs more than they save. If
+    /// the loop `was_short` before, the opener measures less often.
     pub(crate) fn probing(
         stopwatch: Stopwatch,
         open: &'a OpenRegion<'a>,
@@ -145,7 +150,8 @@ impl<'a> Claimer<'a> {
         }
     }
 
-    /// The opener of an open region measures its first run. If that has the shortest units, the loop takes at least as long as the opener takes part.
+    /// The opener of an open region measures its first run. If that has the shortest units, the loop takes at
+    /// least as long as the opener takes part.
     fn claim_measured(&mut self, limit: usize) -> Option<Range<usize>> {
         let Some(measuring) = self.measuring.take() else { return self.claim_next(limit) };
         if measuring.estimate.is_none() {
@@ -166,8 +172,9 @@ impl<'a> Claimer<'a> {
         run
     }
 
-    /// Opens the region if the units left take long enough. Otherwise the caller stays alone, for one unit, then for a few, then
-    /// for an eighth of them, then for all. In a loop that was short it stays alone for one unit, or a sixteenth of many, then for all.
+    /// Opens the region if the units left take long enough. Otherwise the caller stays alone, for one unit,
+    /// then for a few, then for an eighth of them, then for all. In a loop that was short it stays alone for
+    /// one unit, or a sixteenth of many, then for all.
     #[inline]
     fn decide(&mut self, limit: usize) {
         let Some(measuring) = self.measuring.as_deref_mut() else { return };
@@ -255,7 +262,8 @@ fn of_units(took: u64, done: usize, units: usize) -> u64 {
     took.saturating_mul(units as u64) / done.max(1) as u64
 }
 
-/// Whether `units` take at least `time` if `done` of them took this long. Without a division, which takes longer than the rest of a decision.
+/// Whether `units` take at least `time` if `done` of them took this long. Without a division, which takes
+/// longer than the rest of a decision.
 fn takes(took: u64, done: usize, units: usize, time: u64) -> bool {
     took.saturating_mul(units as u64) >= time * done as u64
 }

@@ -12,7 +12,8 @@ pub(crate) enum Kind {
     Dynamic { grain: usize },
     /// Runs that become shorter, down to `grain` units.
     Guided { participants: usize, grain: usize },
-    /// Runs of a length that each participant measures: one unit, or more where units are short. At most `most`.
+    /// Runs of a length that each participant measures: one unit, or more where units are short. At most
+    /// `most`.
     Greedy { most: usize },
     /// A block of consecutive units for each participant, claimed in runs of `grain`.
     Blocks { participants: usize, grain: usize },
@@ -54,7 +55,8 @@ impl Partition {
         self.units
     }
 
-    /// Whether the caller may begin alone: any participant may do any unit, and the units are few enough that the loop may be short.
+    /// Whether the caller may begin alone: any participant may do any unit, and the units are few enough that
+    /// the loop may be short.
     pub(crate) fn may_begin_alone(&self) -> bool {
         self.units < PROBED.end
             && matches!(self.kind, Kind::Dynamic { .. } | Kind::Guided { .. } | Kind::Greedy { .. })

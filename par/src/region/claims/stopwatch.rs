@@ -12,8 +12,8 @@ const CLAIM: u64 = 15;
 /// The fraction of a nanosecond in which the length of a tick is given, as a power of two.
 const FRACTION: u32 = 20;
 
-/// A stopwatch for runs of units. It subtracts the time that it takes to read the clock and to claim a run. Times are in nanoseconds: arithmetic of
-/// [`Duration`](std::time::Duration) takes as long as a reading.
+/// A stopwatch for runs of units. It subtracts the time that it takes to read the clock and to claim a run.
+/// Times are in nanoseconds: arithmetic of [`Duration`](std::time::Duration) takes as long as a reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch {
     /// The length of a tick, in nanoseconds / 2^[`FRACTION`].
@@ -25,7 +25,8 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Measures on this machine how long a tick is, and how long it takes to read the clock. That takes some microseconds.
+    /// Measures on this machine how long a tick is, and how long it takes to read the clock. That takes some
+    /// microseconds.
     pub(crate) fn calibrated() -> Self {
         const READINGS: u64 = 64;
         let mean = || {
@@ -54,7 +55,8 @@ impl Stopwatch {
         self.readings = Some((now, now));
     }
 
-    /// The time from the start to the last call of [`lap`](Self::lap), readings included; zero if it was not started.
+    /// The time from the start to the last call of [`lap`](Self::lap), readings included; zero if it was not
+    /// started.
     #[inline]
     pub(super) fn total(&self) -> u64 {
         self.readings.map_or(0, |(begin, since)| self.nanos(begin, since))
@@ -86,7 +88,8 @@ fn now() -> u64 {
     ticks::now()
 }
 
-/// A clock that goes on only when a test says so: how fast a machine is, also under a sanitizer, does not matter then.
+/// A clock that goes on only when a test says so: how fast a machine is, also under a sanitizer, does not
+/// matter then.
 #[cfg(test)]
 pub(crate) mod stopped {
     use super::{FRACTION, Stopwatch};

@@ -83,8 +83,8 @@ fn a_lone_participant_claims_all_units_in_order() {
     );
 }
 
-/// Runs a loop as an opener that begins alone. `time` is that of a unit. Returns the runs, the partition that it opened the region for and what
-/// it told.
+/// Runs a loop as an opener that begins alone. `time` is that of a unit. Returns the runs, the partition that
+/// it opened the region for and what it told.
 fn probe(
     units: usize,
     time: impl Fn(usize) -> Duration,

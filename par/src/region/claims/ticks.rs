@@ -1,8 +1,9 @@
 //! A clock that takes less time to read than [`Instant`]: on x86-64, the counter of the processor.
 //!
-//! `Instant` waits until all instructions before it are done, and converts what it reads. A reading of the counter takes a third of that, and may
-//! be early or late by some ten instructions. The counters of two processors may differ. So ticks serve to decide what a thread does next, and
-//! nothing that must be right depends on them.
+//! `Instant` waits until all instructions before it are done, and converts what it reads. A reading of the
+//! counter takes a third of that, and may be early or late by some ten instructions. The counters of two
+//! processors may differ. So ticks serve to decide what a thread does next, and nothing that must be right
+//! depends on them.
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 use std::{sync::OnceLock, time::Instant};

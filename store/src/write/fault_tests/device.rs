@@ -110,8 +110,8 @@ impl Device for Faulty {
     }
 }
 
-/// No process starts while there is a bench. A process that starts has all open files of this one for a moment, with the locks of HDF5 on them. So the file of a bench
-/// could not be opened again.
+/// No process starts while there is a bench. A process that starts has all open files of this one for a
+/// moment, with the locks of HDF5 on them. So the file of a bench could not be opened again.
 pub(super) static STARTING_PROCESS: RwLock<()> = RwLock::new(());
 
 pub(super) struct Bench {

@@ -166,7 +166,8 @@ fn a_slow_device_slows_the_producer_and_the_statistics_say_so() {
     let _deadline = testing::deadline();
     let begun = Arc::new(AtomicUsize::new(0));
     let appended = Arc::clone(&begun);
-    // The device waits until the producer has filled the queue and comes with another frame. The producer waits for most of the time that the device then takes.
+    // The device waits until the producer has filled the queue and comes with another frame. The producer
+    // waits for most of the time that the device then takes.
     let slow = move |frame| {
         while appended.load(Ordering::Relaxed) < 10.min(frame + 4) {
             std::thread::yield_now();

@@ -1,8 +1,8 @@
 //! Power failures and kills at any moment: what was promised is readable afterwards.
 //!
-//! The disk is simulated. It keeps what was synchronised and, after a power failure, any part of what was not: each
-//! later change alone, and of a large write any of its sectors. A write of less than a sector is complete or
-//! missing. After a kill it keeps every change that was made.
+//! The disk is simulated. It keeps what was synchronised and, after a power failure, any part of what was
+//! not: each later change alone, and of a large write any of its sectors. A write of less than a sector is
+//! complete or missing. After a kill it keeps every change that was made.
 
 use super::device::{noise, stamp};
 use crate::{
@@ -97,7 +97,8 @@ impl State {
         self.step()
     }
 
-    /// The file after a power failure, which keeps a part of what was not synchronised. `None` without a file.
+    /// The file after a power failure, which keeps a part of what was not synchronised. `None` without a
+    /// file.
     fn after_power_failure(&self, mut chance: impl FnMut() -> bool) -> Option<Vec<u8>> {
         let mut image = self.durable.clone();
         for change in &self.pending {
@@ -251,7 +252,8 @@ impl Trial {
         Self { _folder: folder, path, options, disk, known: Known::NOTHING }
     }
 
-    /// Runs a session and checks the file after its end. `false` if nothing was promised and the trial is over.
+    /// Runs a session and checks the file after its end. `false` if nothing was promised and the trial is
+    /// over.
     fn run(&mut self, session: &Session) -> bool {
         self.disk.0.lock().left = session.operations;
         if session.level == SyncLevel::None {

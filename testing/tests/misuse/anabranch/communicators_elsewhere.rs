@@ -1,4 +1,5 @@
-//! Calls of MPI are made by all nodes in one order, so a communicator is for collective tasks with sequential effects.
+//! Calls of MPI are made by all nodes in one order, so a communicator is for collective tasks with sequential
+//! effects.
 
 use anabranch::prelude::*;
 

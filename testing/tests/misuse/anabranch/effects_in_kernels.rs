@@ -1,4 +1,5 @@
-//! A kernel runs on several threads at once, so it has no `&mut` to a host object, and no shared state without a lock.
+//! A kernel runs on several threads at once, so it has no `&mut` to a host object, and no shared state
+//! without a lock.
 
 use anabranch::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Scratch memory is taken from an outer scope while an inner one is open. The end of the inner scope would free it.
+//! Scratch memory is taken from an outer scope while an inner one is open. The end of the inner scope would
+//! free it.
 
 use anabranch_par::scratch;
 

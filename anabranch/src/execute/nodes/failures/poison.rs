@@ -1,13 +1,15 @@
-//! Which regions of buffers, and which host objects of this node, are poisoned: not as the program wants them, because of a failure.
+//! Which regions of buffers, and which host objects of this node, are poisoned: not as the program wants
+//! them, because of a failure.
 //!
-//! With several nodes, horizons stand for old commands in the dependencies of later ones, so that a dependency does not lead to the
-//! failure of the command that should have written a region. So failures do not follow dependencies. The step that fails or is skipped
-//! enters its failure here, for the regions that it was to write; a step that has written a region removes what was entered; a step
-//! that begins looks for the regions that it reads. Dependencies order these steps.
+//! With several nodes, horizons stand for old commands in the dependencies of later ones, so that a
+//! dependency does not lead to the failure of the command that should have written a region. So failures do
+//! not follow dependencies. The step that fails or is skipped enters its failure here, for the regions that
+//! it was to write; a step that has written a region removes what was entered; a step that begins looks for
+//! the regions that it reads. Dependencies order these steps.
 //!
-//! Every point of a buffer has the same failure on all nodes that have its current contents, because a failure is sent in place of
-//! the contents ([`transfer`](crate::execute::nodes::steps::transfer)). A point that is not current here may have an old one: the contents that
-//! come from another node replace it.
+//! Every point of a buffer has the same failure on all nodes that have its current contents, because a
+//! failure is sent in place of the contents ([`transfer`](crate::execute::nodes::steps::transfer)). A point
+//! that is not current here may have an old one: the contents that come from another node replace it.
 //!
 //! As long as nothing has failed, all of this is one load for each step.
 
@@ -32,14 +34,16 @@ use std::{
 /// What is poisoned on this node.
 #[derive(Default)]
 pub(in crate::execute::nodes) struct Poison {
-    /// Whether there may be any. A step that looks comes after the steps that it depends on, which have set it.
+    /// Whether there may be any. A step that looks comes after the steps that it depends on, which have set
+    /// it.
     any: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// For each version of a buffer disjoint regions, each with the failure of the part of a task that was to write it last.
+    /// For each version of a buffer disjoint regions, each with the failure of the part of a task that was to
+    /// write it last.
     buffers: FxHashMap<Key, Vec<Poisoned>>,
     objects: FxHashMap<ObjectId, Broken>,
 }
@@ -55,7 +59,8 @@ pub(in crate::execute::nodes) type Poisoned = (Region<3>, Arc<Failure>);
 struct Broken {
     /// The failure of the last sequential effect: every later effect needs the object.
     before: Option<Arc<Failure>>,
-    /// The oldest failure of the exclusive and relaxed effects since. The next sequential effect comes after them.
+    /// The oldest failure of the exclusive and relaxed effects since. The next sequential effect comes after
+    /// them.
     since: Option<Arc<Failure>>,
 }
 
@@ -153,7 +158,8 @@ impl Poison {
         let_go(dropped);
     }
 
-    /// The failure because of which a part of a task cannot run: of several the one that [counts](Failure::age).
+    /// The failure because of which a part of a task cannot run: of several the one that
+    /// [counts](Failure::age).
     #[cold]
     pub(in crate::execute::nodes) fn of(&self, part: &Part) -> Option<Arc<Failure>> {
         let state = self.state.lock();
@@ -162,7 +168,8 @@ impl Poison {
         of_buffers.chain(of_objects).min_by_key(|failure| failure.age()).cloned()
     }
 
-    /// The failure because of which a host object is broken, if it is: of several the one that [counts](Failure::age).
+    /// The failure because of which a host object is broken, if it is: of several the one that
+    /// [counts](Failure::age).
     pub(in crate::execute::nodes) fn of_object(&self, object: ObjectId) -> Option<Arc<Failure>> {
         if !self.is_any() {
             return None;

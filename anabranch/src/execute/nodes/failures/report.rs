@@ -1,7 +1,8 @@
-//! Reports of failures on several nodes: the nodes meet, tell each other their failures, and each reports those of all.
+//! Reports of failures on several nodes: the nodes meet, tell each other their failures, and each reports
+//! those of all.
 //!
-//! All nodes have the same failures to choose from, in the bytes in which they were told, so all reports are the same. A node tells as many
-//! as fit into a note, oldest task first, and the number of the rest.
+//! All nodes have the same failures to choose from, in the bytes in which they were told, so all reports are
+//! the same. A node tells as many as fit into a note, oldest task first, and the number of the rest.
 
 use crate::{
     cluster::{Said, Then},
@@ -20,7 +21,8 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// The failures of all nodes, in the order of a report. The bytes are part of the key: several nodes tell the same failure.
+/// The failures of all nodes, in the order of a report. The bytes are part of the key: several nodes tell the
+/// same failure.
 type Listed = BTreeMap<(TaskId, Option<u16>, Vec<u8>), Arc<Failure>>;
 
 /// What a node has to report.
@@ -142,7 +144,8 @@ impl Core {
         }
     }
 
-    /// What all nodes say at a meeting that `call` names, in the order of the nodes; nothing of those that have nothing to say.
+    /// What all nodes say at a meeting that `call` names, in the order of the nodes; nothing of those that
+    /// have nothing to say.
     pub(crate) fn tell(&self, call: &'static str, own: Option<Vec<u8>>) -> Result<Vec<Said>, Error> {
         let Some(nodes) = self.several_nodes() else {
             return Ok(own.map(|note| Said { node: 0, note }).into_iter().collect());
@@ -168,8 +171,8 @@ impl Core {
 
 /// A report for which a future waits.
 ///
-/// A node announces it when the future is first polled, and enters the meeting when its own tasks are done. A future that is dropped
-/// in between enters it with nothing to say: the other nodes must not wait for it.
+/// A node announces it when the future is first polled, and enters the meeting when its own tasks are done. A
+/// future that is dropped in between enters it with nothing to say: the other nodes must not wait for it.
 #[derive(Debug)]
 pub(crate) struct Meeting {
     core: Arc<Core>,

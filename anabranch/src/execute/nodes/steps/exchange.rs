@@ -1,16 +1,18 @@
-//! Bodies of the steps in which all nodes exchange their parts of a buffer: in place of pushes and awaits, if every node gets the parts of all.
+//! Bodies of the steps in which all nodes exchange their parts of a buffer: in place of pushes and awaits, if
+//! every node gets the parts of all.
 //!
-//! If several nodes have parts, all nodes gather them; if one has all, it broadcasts it. Either way a node sends a number of messages that
-//! grows with the logarithm of the nodes. If parts are [large](is_large), each node pushes its own part to every other
-//! node instead.
+//! If several nodes have parts, all nodes gather them; if one has all, it broadcasts it. Either way a node
+//! sends a number of messages that grows with the logarithm of the nodes. If parts are [large](is_large),
+//! each node pushes its own part to every other node instead.
 //!
 //! # Failures
-//! A node whose part is poisoned, wholly or in places, cannot say in the exchange which of its contents are good: other nodes pass them
-//! on, and know only the part as a whole. So:
+//! A node whose part is poisoned, wholly or in places, cannot say in the exchange which of its contents are
+//! good: other nodes pass them on, and know only the part as a whole. So:
 //!
 //! 1. In the exchange it gives an empty note in place of its part.
-//! 2. When the exchange is over, all nodes know which nodes have given notes. These nodes *push* their parts to each other node, with the
-//!    good contents as data and with the failures as notes, as in [`transfer`](super::transfer). The other nodes await that.
+//! 2. When the exchange is over, all nodes know which nodes have given notes. These nodes *push* their parts
+//!    to each other node, with the good contents as data and with the failures as notes, as in
+//!    [`transfer`](super::transfer). The other nodes await that.
 
 use super::{
     common::Common,
@@ -104,10 +106,11 @@ impl Exchange {
         is_poisoned: bool,
     ) -> Result<Begun, WireError> {
         let tag = Tag::new(self.task.0, self.buffer.id().0, kind::EXCHANGE);
-        // SAFETY: the memory was attached when the task was submitted, and stays as long as the buffer, which the cluster keeps until
-        // the transfers are over or the endpoint is gone. The steps of this exchange have begun. Until they end, the graph lets no other
-        // step of this node write this node's part, or use the other parts. All nodes exchange the same parts, because their
-        // graphs derive them from the same launches.
+        // SAFETY: the memory was attached when the task was submitted, and stays as long as the buffer, which
+        // the cluster keeps until the transfers are over or the endpoint is gone. The steps of this exchange
+        // have begun. Until they end, the graph lets no other step of this node write this node's part, or
+        // use the other parts. All nodes exchange the same parts, because their graphs derive them from the
+        // same launches.
         let memory = unsafe { MemoryMut::new(self.buffer.start(), self.buffer.bytes()) };
         match (&*self.parts, is_poisoned) {
             ([(root, _)], true) => endpoint.broadcast_note(tag, memory, &parts[usize::from(root.0)], &[]),
@@ -148,7 +151,8 @@ impl Exchange {
         let points = others.filter_map(|&node| self.part_of(node)).map(Region::len).sum::<usize>();
         let bytes = points * buffer.element();
         let tag = tag(self.task, &*buffer);
-        // SAFETY: as in `begin_on`. If there was an exchange, it is over, so that nothing else uses the memory of these parts.
+        // SAFETY: as in `begin_on`. If there was an exchange, it is over, so that nothing else uses the
+        // memory of these parts.
         let memory = unsafe { MemoryMut::new(buffer.start(), buffer.bytes()) };
         // SAFETY: as above.
         let to_read = unsafe { Memory::new(buffer.start(), buffer.bytes()) };
@@ -186,7 +190,8 @@ impl Exchange {
     }
 }
 
-/// Takes part in an exchange: in place of [`Push`](super::transfer::Push) and of [`AwaitPush`](super::transfer::AwaitPush).
+/// Takes part in an exchange: in place of [`Push`](super::transfer::Push) and of
+/// [`AwaitPush`](super::transfer::AwaitPush).
 pub(in crate::execute::nodes) struct TakePart(pub(in crate::execute::nodes) Option<Arc<Exchange>>);
 
 impl Body for TakePart {

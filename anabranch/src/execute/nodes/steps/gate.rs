@@ -1,18 +1,23 @@
-//! The body of the step before a part of a task that begins on all nodes or on none: a task that calls functions of MPI, in which each node
-//! waits for all others.
+//! The body of the step before a part of a task that begins on all nodes or on none: a task that calls
+//! functions of MPI, in which each node waits for all others.
 //!
 //! # Protocol
-//! 1. The gate has the dependencies of the part, and the part depends on the gate. So the gate begins when the part could.
-//! 2. If something that the part needs is poisoned on this node, the node tells the failure to all others. If the part was cancelled, the node tells that.
-//!    Otherwise it commits the part, which cannot be cancelled from then on, and has nothing to tell.
-//! 3. When a node has heard of all others, it knows all failures. If there is one, the part is poisoned with the one that [counts](Failure::age), which is the same
-//!    on all nodes. So the part is skipped on all of them.
-//! 4. Otherwise the part is permitted: it runs also if the run ends before the part has its turn, because other nodes may be in its call.
+//! 1. The gate has the dependencies of the part, and the part depends on the gate. So the gate begins when
+//!    the part could.
+//! 2. If something that the part needs is poisoned on this node, the node tells the failure to all others. If
+//!    the part was cancelled, the node tells that. Otherwise it commits the part, which cannot be cancelled
+//!    from then on, and has nothing to tell.
+//! 3. When a node has heard of all others, it knows all failures. If there is one, the part is poisoned with
+//!    the one that [counts](Failure::age), which is the same on all nodes. So the part is skipped on all of
+//!    them.
+//! 4. Otherwise the part is permitted: it runs also if the run ends before the part has its turn, because
+//!    other nodes may be in its call.
 //!
 //! A part that is cancelled is skipped on its own node because of that, whatever the others tell.
 //!
-//! The run may end when one node has heard of all others and another one has not. Then the first one runs its part alone. If that waits in a call of
-//! MPI for longer than the timeout of nodes, the pacemaker ends the process, and the launcher all others.
+//! The run may end when one node has heard of all others and another one has not. Then the first one runs its
+//! part alone. If that waits in a call of MPI for longer than the timeout of nodes, the pacemaker ends the
+//! process, and the launcher all others.
 
 use super::{
     common::Common,

@@ -17,8 +17,8 @@ use crate::{
 use anabranch_graph::TaskId;
 use std::sync::Arc;
 
-/// The body of a step: the body of a task, which is skipped if the run on several nodes has ended, unless the other nodes run their parts of
-/// it ([`gate`]).
+/// The body of a step: the body of a task, which is skipped if the run on several nodes has ended, unless the
+/// other nodes run their parts of it ([`gate`]).
 pub(super) struct Step<B> {
     pub(super) id: TaskId,
     pub(super) label: TaskLabel,

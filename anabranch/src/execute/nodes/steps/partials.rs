@@ -1,10 +1,13 @@
-//! Reductions: partial results are kept until a task reads the buffer. Then nodes exchange them, and combine them.
+//! Reductions: partial results are kept until a task reads the buffer. Then nodes exchange them, and combine
+//! them.
 //!
-//! The command graph says when: the launch of the first task that reads any of the buffer has commands that send partial results,
-//! await those of other nodes, and combine all of them. If all nodes want them, as for a fence, all *gather* them, in a number of
-//! messages that grows with the logarithm of the nodes. Otherwise each node sends what it has to those that want it.
+//! The command graph says when: the launch of the first task that reads any of the buffer has commands that
+//! send partial results, await those of other nodes, and combine all of them. If all nodes want them, as for
+//! a fence, all *gather* them, in a number of messages that grows with the logarithm of the nodes. Otherwise
+//! each node sends what it has to those that want it.
 //!
-//! A node whose part of the task has failed gives its failure in place of its partial results. Then the result is poisoned.
+//! A node whose part of the task has failed gives its failure in place of its partial results. Then the
+//! result is poisoned.
 
 use super::{
     common::Common,
@@ -66,7 +69,8 @@ pub(in crate::execute::nodes) struct Resolution {
     common: Arc<Common>,
     tag: Tag,
     pub(in crate::execute::nodes) reduction: Reduction,
-    /// Why other nodes do not have their partial results: of several failures the one that [counts](Failure::age).
+    /// Why other nodes do not have their partial results: of several failures the one that
+    /// [counts](Failure::age).
     lost: Mutex<Option<Arc<Failure>>>,
     /// If all nodes gather the partial results: the steps of this node that do.
     gathers: Together,
@@ -176,8 +180,9 @@ impl Body for Send {
             });
             return Ok(());
         }
-        // SAFETY: the kernel has ended without a failure, so the partial results of this node are there, and change no more. The cluster keeps their memory
-        // until the transfers are over or the endpoint is gone.
+        // SAFETY: the kernel has ended without a failure, so the partial results of this node are there, and
+        // change no more. The cluster keeps their memory until the transfers are over or the endpoint is
+        // gone.
         let memory = unsafe { Memory::new(partials.own(), layout.bytes()) }.at(layout.offset());
         resolution.common.cluster.transfer(
             Arc::new(partials.memory()),
@@ -208,8 +213,8 @@ impl Body for Await {
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
         let resolution = self.0.take().expect(ONCE);
         let (partials, tag, bytes) = (resolution.partials(), resolution.tag, resolution.bytes());
-        // SAFETY: as in `Send`. Until this step ends, no step uses this memory, and the nodes send exactly the partial results of others,
-        // because their graphs derive them from the same launch.
+        // SAFETY: as in `Send`. Until this step ends, no step uses this memory, and the nodes send exactly
+        // the partial results of others, because their graphs derive them from the same launch.
         let memory = unsafe { MemoryMut::new(partials.make_room(), bytes) };
         let missing = bytes - resolution.layout(&partials.shares().own()).bytes();
         let memory_of_all = Arc::new(partials.memory());
@@ -268,7 +273,8 @@ impl Body for Gather {
     }
 }
 
-/// Combines all partial results, and writes a region of the buffer. If some of them are not there, poisons the region instead.
+/// Combines all partial results, and writes a region of the buffer. If some of them are not there, poisons
+/// the region instead.
 pub(in crate::execute::nodes) struct Reduce(
     pub(in crate::execute::nodes) Option<(Arc<Resolution>, Version, Region<3>)>,
 );
@@ -286,8 +292,9 @@ impl Body for Reduce {
         resolution.partials().combine(&mut |result| {
             for (offset, bytes) in buffer.layouts(&region).iter().flat_map(Layout::rows) {
                 let row = &result[offset..offset + bytes];
-                // SAFETY: the memory was attached when the task was submitted, and has the bytes of the whole buffer. The graph lets no
-                // other step of this node use the region until this one ends. The result is another memory.
+                // SAFETY: the memory was attached when the task was submitted, and has the bytes of the whole
+                // buffer. The graph lets no other step of this node use the region until this one ends. The
+                // result is another memory.
                 unsafe { start.add(offset).copy_from_nonoverlapping(row.as_ptr(), bytes) };
             }
         });

@@ -26,7 +26,8 @@ impl Together {
         Self { steps, begun: Mutex::default() }
     }
 
-    /// A step begins, whose place among the steps is `at`. If this is the last of them, returns the completions of all, by place.
+    /// A step begins, whose place among the steps is `at`. If this is the last of them, returns the
+    /// completions of all, by place.
     pub(in crate::execute::nodes) fn begin(
         &self,
         at: usize,
@@ -56,7 +57,8 @@ impl Together {
     }
 }
 
-/// Steps that have begun and have not ended, by place. They end one by one, or several at once when the transfer is over.
+/// Steps that have begun and have not ended, by place. They end one by one, or several at once when the
+/// transfer is over.
 pub(in crate::execute::nodes) struct Unfinished<T = Completion>(Mutex<Vec<Option<T>>>);
 
 impl<T> Default for Unfinished<T> {
@@ -71,8 +73,8 @@ impl<T> Unfinished<T> {
         *self.0.lock() = steps.into_iter().map(Some).collect();
     }
 
-    /// Takes the step at this place, for the caller to end it. The answer is `None` if the step was taken before: another thread may have
-    /// heard of the end of all.
+    /// Takes the step at this place, for the caller to end it. The answer is `None` if the step was taken
+    /// before: another thread may have heard of the end of all.
     pub(in crate::execute::nodes) fn end(&self, at: usize) -> Option<T> {
         self.0.lock().get_mut(at)?.take()
     }

@@ -1,9 +1,10 @@
 //! Bodies of steps that send parts of a buffer to other nodes, or wait for them.
 //!
-//! In place of poisoned contents they send the failure. The receiver enters it for the same region, and the await ends like any other.
+//! In place of poisoned contents they send the failure. The receiver enters it for the same region, and the
+//! await ends like any other.
 //!
-//! Like all bodies, they let go of what they hold when they begin or are skipped: the last handle of a buffer must not be dropped
-//! with the node, under the lock of the runtime's state.
+//! Like all bodies, they let go of what they hold when they begin or are skipped: the last handle of a buffer
+//! must not be dropped with the node, under the lock of the runtime's state.
 
 use super::{
     common::Common,
@@ -42,9 +43,10 @@ pub(in crate::execute::nodes) struct AwaitPush(
     pub(in crate::execute::nodes) Option<(Arc<Arrival>, Region<3>)>,
 );
 
-/// All that a task lacks of a buffer on this node. Several steps may await it, each a region of its own, and one message may have parts
-/// for several: so these steps begin to receive [`Together`], when all of the memory is free. Each of them ends as soon as its own region is
-/// in place. A step with failures in its region ends with the last of them.
+/// All that a task lacks of a buffer on this node. Several steps may await it, each a region of its own, and
+/// one message may have parts for several: so these steps begin to receive [`Together`], when all of the
+/// memory is free. Each of them ends as soon as its own region is in place. A step with failures in its
+/// region ends with the last of them.
 pub(in crate::execute::nodes) struct Arrival {
     tag: Tag,
     buffer: Version,
@@ -52,7 +54,8 @@ pub(in crate::execute::nodes) struct Arrival {
     awaited: Arc<Awaited>,
 }
 
-/// The regions that steps await. Does not hold the buffer, which nothing may hold any more when the last step ends.
+/// The regions that steps await. Does not hold the buffer, which nothing may hold any more when the last step
+/// ends.
 struct Awaited {
     common: Arc<Common>,
     /// The buffer and its version.
@@ -96,7 +99,8 @@ impl Awaited {
         }
     }
 
-    /// All regions have arrived, or failures in their place, or they never will. Ends the steps that have not ended.
+    /// All regions have arrived, or failures in their place, or they never will. Ends the steps that have not
+    /// ended.
     fn end(&self, result: Result<Vec<Said>, Arc<NodeError>>) {
         let (places, completions): (Vec<_>, Vec<_>) = self.steps.end_all().into_iter().unzip();
         let regions: Vec<_> = places.into_iter().map(|at| self.regions[at].clone()).collect();
@@ -197,9 +201,10 @@ impl Body for Push {
         let contents = |target: &Target| (target.node.0, Contents::new(&common, &buffer, &target.region));
         let sends: Vec<_> = targets.iter().map(contents).collect();
         let tag = tag(task, &*buffer);
-        // SAFETY: the memory was attached when the task was submitted, and stays as long as the buffer, which the cluster keeps until
-        // the transfers are over or the endpoint is gone. Until this step ends, the graph lets no step of this node write the
-        // region; after the end of a run no step begins, but for parts that all nodes were ready for, whose dependencies have all ended.
+        // SAFETY: the memory was attached when the task was submitted, and stays as long as the buffer, which
+        // the cluster keeps until the transfers are over or the endpoint is gone. Until this step ends, the
+        // graph lets no step of this node write the region; after the end of a run no step begins, but for
+        // parts that all nodes were ready for, whose dependencies have all ended.
         let memory = unsafe { Memory::new(buffer.start(), buffer.bytes()) };
         common.cluster.transfer(Arc::new(buffer.buffer), ends(later.completion()), |endpoint, begun| {
             for (to, contents) in &sends {
@@ -231,9 +236,10 @@ impl Body for AwaitPush {
             [_] => Vec::new(),
             several => several.iter().map(|region| buffer.layouts(region)).collect(),
         };
-        // SAFETY: as in `Push`. Until these steps end, the graph lets no other step of this node use their regions, and the nodes send
-        // exactly these regions, because their graphs derive them from the same launch. What a step awaits is written before it ends,
-        // because the endpoint reports a part when all of its bytes are there, and each byte comes once.
+        // SAFETY: as in `Push`. Until these steps end, the graph lets no other step of this node use their
+        // regions, and the nodes send exactly these regions, because their graphs derive them from the same
+        // launch. What a step awaits is written before it ends, because the endpoint reports a part when all
+        // of its bytes are there, and each byte comes once.
         let memory = unsafe { MemoryMut::new(buffer.start(), buffer.bytes()) };
         let (cluster, ends) = (Arc::clone(&awaited.common.cluster), Arc::clone(&awaited));
         let each: Each = Arc::new(move |part| awaited.has_arrived(part));

@@ -1,9 +1,10 @@
 //! Bodies of steps that pass on the turn of a host object of the whole cluster, or wait for it.
 //!
-//! The messages are [notes](anabranch_wire::Endpoint::send_note) that stand for no data. A note without text is the turn of a good object.
-//! If the object is broken on this node, because a part of a task with an effect on it has failed, the note has the failure, and breaks
-//! the object on the node that gets it. Of several failures the one that [counts](Failure::age) is collected, and then spread. So the next
-//! parts are skipped on all nodes, because of the same failure.
+//! The messages are [notes](anabranch_wire::Endpoint::send_note) that stand for no data. A note without text
+//! is the turn of a good object. If the object is broken on this node, because a part of a task with an
+//! effect on it has failed, the note has the failure, and breaks the object on the node that gets it. Of
+//! several failures the one that [counts](Failure::age) is collected, and then spread. So the next parts are
+//! skipped on all nodes, because of the same failure.
 
 use super::{
     common::Common,

@@ -1,4 +1,5 @@
-//! The results of the leaves of a recorded kernel, which are combined as [`Leaves`](anabranch_kernel::Leaves) says.
+//! The results of the leaves of a recorded kernel, which are combined as [`Leaves`](anabranch_kernel::Leaves)
+//! says.
 
 use super::{BoundReduction, Operation, exchange::Exchange};
 use crate::{data::element::Element, submit::access::operator::Operator};
@@ -16,8 +17,9 @@ impl<T: Element, const D: usize, O: Operator<T>> BoundReduction<T, D, O> {
         *self.partials[0].lock() = results.collect();
     }
 
-    /// Combines the results of all leaves, with what the buffer has before the first if that takes part. Returns the result; `None` if the
-    /// contents of the buffer stay, or if it is not known yet, because other nodes have leaves.
+    /// Combines the results of all leaves, with what the buffer has before the first if that takes part.
+    /// Returns the result; `None` if the contents of the buffer stay, or if it is not known yet, because
+    /// other nodes have leaves.
     pub(super) fn finish_leaves(&self, current: Option<T>) -> Option<T> {
         let mut leaves: Vec<T> =
             self.partials.iter().flat_map(|partial| mem::take(&mut *partial.lock())).collect();

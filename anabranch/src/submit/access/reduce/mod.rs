@@ -1,17 +1,21 @@
-//! Reductions: many values combined into one for each element of a buffer, with the same bits on any number of threads.
+//! Reductions: many values combined into one for each element of a buffer, with the same bits on any number
+//! of threads.
 //!
-//! To the graph a reduction is a write of the whole buffer, or an update if the current contents are included. Each chunk of
-//! the kernel combines into a partial result of its own, which begins as the identity of the operator. (The partial result of
-//! the first chunk begins as the current contents, if they are included.) When all chunks are done, the partial results are
-//! combined pairwise, neighbours first, in a tree whose shape depends only on the number of chunks. That number depends on
-//! the index space and on [`chunks`](crate::submit::task::TaskBuilder::chunks), never on the threads.
+//! To the graph a reduction is a write of the whole buffer, or an update if the current contents are
+//! included. Each chunk of the kernel combines into a partial result of its own, which begins as the identity
+//! of the operator. (The partial result of the first chunk begins as the current contents, if they are
+//! included.) When all chunks are done, the partial results are combined pairwise, neighbours first, in a
+//! tree whose shape depends only on the number of chunks. That number depends on the index space and on
+//! [`chunks`](crate::submit::task::TaskBuilder::chunks), never on the threads.
 //!
-//! The chunks of a [recorded kernel](crate::submit::recorded) are no leaves: each has results of several [leaves], which are combined in a tree
-//! that does not depend on the chunks. With several nodes, a device may compute these results.
+//! The chunks of a [recorded kernel](crate::submit::recorded) are no leaves: each has results of several
+//! [leaves], which are combined in a tree that does not depend on the chunks. With several nodes, a device
+//! may compute these results.
 //!
-//! With several nodes, each node executes consecutive chunks and combines those that form whole subtrees. These partial results are
-//! kept ([`exchange`]) until a task reads the buffer: then every node that reads it gets those of the other nodes, and combines
-//! all of them in the same tree. Elements are plain bytes, so those of any type can be sent; an operator stays on its node.
+//! With several nodes, each node executes consecutive chunks and combines those that form whole subtrees.
+//! These partial results are kept ([`exchange`]) until a task reads the buffer: then every node that reads it
+//! gets those of the other nodes, and combines all of them in the same tree. Elements are plain bytes, so
+//! those of any type can be sent; an operator stays on its node.
 
 mod exchange;
 mod leaves;
@@ -50,8 +54,8 @@ pub struct BoundReduction<T, const D: usize, O> {
     /// Whether the first chunk, here, begins with the current contents.
     include_current: bool,
     start: Start<T>,
-    /// One for each chunk, as long as the buffer; empty until the kernel is called for the chunk. Of a recorded kernel, the results of the
-    /// leaves of the chunk.
+    /// One for each chunk, as long as the buffer; empty until the kernel is called for the chunk. Of a
+    /// recorded kernel, the results of the leaves of the chunk.
     partials: Box<[Mutex<Vec<T>>]>,
     /// Of a recorded kernel: the number of leaves of each chunk.
     leaves: Option<Box<[usize]>>,
@@ -152,7 +156,8 @@ where
         if let Some(leaves) = &bound.leaves {
             partial.resize(leaves[chunk], operator.identity());
         } else if bound.include_current && chunk == 0 {
-            // SAFETY: no other task uses the buffer while this one runs, as it has declared, and all chunks only read it.
+            // SAFETY: no other task uses the buffer while this one runs, as it has declared, and all chunks
+            // only read it.
             partial.extend_from_slice(unsafe { std::slice::from_raw_parts(bound.start.get(), len) });
         } else {
             partial.resize(len, operator.identity());
@@ -166,7 +171,8 @@ where
 
     unsafe fn finish(bound: &Self::Bound) {
         if bound.leaves.is_some() {
-            // SAFETY: no other task uses the buffer while this one runs, as it has declared, and the buffer has one element.
+            // SAFETY: no other task uses the buffer while this one runs, as it has declared, and the buffer
+            // has one element.
             let current = bound.include_current.then(|| unsafe { *bound.start.get() });
             let result = bound.finish_leaves(current);
             // SAFETY: the same, and on several nodes there is no result yet.
@@ -179,7 +185,8 @@ where
         };
         bound.combine(operator);
         let len = GridBox::full(bound.buffer.inner.extent).len();
-        // SAFETY: no other task uses the buffer while this one runs, as it has declared; the buffer has `len` elements.
+        // SAFETY: no other task uses the buffer while this one runs, as it has declared; the buffer has `len`
+        // elements.
         let target = unsafe { std::slice::from_raw_parts_mut(bound.start.get(), len) };
         match bound.partials.first() {
             // The next replay begins with none.
@@ -194,7 +201,8 @@ where
 impl<T, const D: usize, O> Sealed for Reduce<T, D, O> {}
 impl<T, const D: usize, O> KernelAccess for Reduce<T, D, O> {}
 
-/// The partial result of one chunk in a [reduction](crate::interface::TaskBuilder::reduce), as its kernel sees it.
+/// The partial result of one chunk in a [reduction](crate::interface::TaskBuilder::reduce), as its kernel
+/// sees it.
 ///
 /// Indices are those of the buffer.
 pub struct Reduction<'v, T, const D: usize, O> {
@@ -249,9 +257,9 @@ impl<'b, T: Element, const D: usize, O: Operator<T>> Reduction<'b, T, D, O> {
     where
         'b: 'v,
     {
-        // SAFETY: only the lifetime parameter changes, which no field's layout depends on. It shrinks behind a unique
-        // reference. A caller could put the partial result of another chunk there, whose lock is then held in place of this
-        // one until the call ends; both belong to this task.
+        // SAFETY: only the lifetime parameter changes, which no field's layout depends on. It shrinks behind
+        // a unique reference. A caller could put the partial result of another chunk there, whose lock is
+        // then held in place of this one until the call ends; both belong to this task.
         unsafe { &mut *std::ptr::from_mut(self).cast() }
     }
 }

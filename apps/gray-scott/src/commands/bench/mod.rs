@@ -1,5 +1,5 @@
-//! `bench`: the speed of the simulation on this machine, without storage and with it. [`storage`] compares the ways
-//! to store it.
+//! `bench`: the speed of the simulation on this machine, without storage and with it. [`storage`] compares
+//! the ways to store it.
 
 mod files;
 pub mod storage;

@@ -1,7 +1,8 @@
 //! `bench storage`: one simulation, stored in different ways, side by side.
 //!
-//! It runs without output, to a file in memory, and to a file in a folder on a disk: with and without synchronisation
-//! and compression. Every line shows where the time of that run went, and which side was the limit.
+//! It runs without output, to a file in memory, and to a file in a folder on a disk: with and without
+//! synchronisation and compression. Every line shows where the time of that run went, and which side was the
+//! limit.
 
 use crate::{
     commands::{
@@ -131,8 +132,8 @@ pub fn run(args: &StorageArgs) -> Result<(), Error> {
     print(&conclusion(&measured))
 }
 
-/// Refuses a measurement for which there is too little memory or room, or whose files cannot be written, before it
-/// begins.
+/// Refuses a measurement for which there is too little memory or room, or whose files cannot be written,
+/// before it begins.
 fn refuse(args: &StorageArgs, parameters: &Parameters) -> Result<(), Error> {
     room::check_run(parameters, args.io_buffer, room::Sharing::ALONE)?;
     for way in ways(args) {

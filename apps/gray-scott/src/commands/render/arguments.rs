@@ -13,8 +13,8 @@ pub struct RenderArgs {
     /// The HDF5 file to read; it may be incomplete, or still growing
     pub file: PathBuf,
 
-    /// The folder for the pictures, created if it does not exist, or - to write them one after the other to standard
-    /// output [default: frames, or none with --animation]
+    /// The folder for the pictures, created if it does not exist, or - to write them one after the other to
+    /// standard output [default: frames, or none with --animation]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 

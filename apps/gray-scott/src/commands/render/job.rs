@@ -39,8 +39,8 @@ pub(super) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// Opens the file and selects the frames. Refuses pictures that are too large. The range of values is still empty,
-    /// unless it is given.
+    /// Opens the file and selects the frames. Refuses pictures that are too large. The range of values is
+    /// still empty, unless it is given.
     pub(super) fn new(args: &'a RenderArgs) -> Result<Self, Error> {
         let reader = Reader::open(&args.file)?;
         let &[rows, cols] = reader.frame_shape() else {
@@ -110,7 +110,8 @@ impl<'a> Job<'a> {
         format!("frame-{frame:0digits$}.png")
     }
 
-    /// Writes a file for each picture. Older pictures in the folder are removed with `--clean`, and otherwise counted.
+    /// Writes a file for each picture. Older pictures in the folder are removed with `--clean`, and otherwise
+    /// counted.
     pub(super) fn write_pictures(&self, folder: &Path) -> Result<(), Error> {
         let progress = self.progress("writing pictures");
         let scratch = || Ok((self.frame(), Vec::new()));
@@ -142,7 +143,8 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Writes the pictures to standard output, one after the other. A reader that closes it early is no error.
+    /// Writes the pictures to standard output, one after the other. A reader that closes it early is no
+    /// error.
     pub(super) fn write_to_standard_output(&self) -> Result<(), Error> {
         let progress = self.progress("writing pictures");
         let mut out = io::stdout().lock();
@@ -193,7 +195,8 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Paints and encodes pictures, a few at a time in parallel, and passes them on in order. Errors name `to`.
+    /// Paints and encodes pictures, a few at a time in parallel, and passes them on in order. Errors name
+    /// `to`.
     fn in_order(
         &self,
         encode: impl Fn(&mut Vec<u8>) -> io::Result<()> + Sync,

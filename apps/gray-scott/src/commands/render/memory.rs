@@ -33,7 +33,8 @@ impl Need {
     }
 
     /// The largest number of bytes at the same time: for each thread a frame, and the chunks from which it is
-    /// decompressed; a byte for each pixel of the pictures that are painted, encoded, or wait to be passed on.
+    /// decompressed; a byte for each pixel of the pictures that are painted, encoded, or wait to be passed
+    /// on.
     fn bytes(&self) -> u64 {
         let product = |sides: [usize; 2]| (sides[0] as u64).saturating_mul(sides[1] as u64);
         let threads = self.threads.min(self.frames);

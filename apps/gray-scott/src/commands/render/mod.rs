@@ -27,8 +27,8 @@ use std::{
 /// Renders the frames that `args` select.
 ///
 /// # Errors
-/// When the options contradict each other, the file cannot be read, a selected frame is not stored, there is too little
-/// memory, or a picture cannot be written.
+/// When the options contradict each other, the file cannot be read, a selected frame is not stored, there is
+/// too little memory, or a picture cannot be written.
 pub fn run(args: &RenderArgs) -> Result<(), Error> {
     let format = args.animation.as_deref().map(animation_format).transpose()?;
     let pictures = args.pictures();

@@ -6,7 +6,8 @@ use std::{
     path::Path,
 };
 
-/// Writes a picture of `size` (height and width) into a file; `palette` holds red, green and blue of 256 colours.
+/// Writes a picture of `size` (height and width) into a file; `palette` holds red, green and blue of 256
+/// colours.
 ///
 /// # Errors
 /// When the file cannot be written. There is no half file then.

@@ -39,8 +39,8 @@ pub struct SimulateArgs {
     #[arg(short = 'j', long, value_name = "N", value_parser = whole(1, MAX_THREADS), allow_negative_numbers = true)]
     pub threads: Option<usize>,
 
-    /// Compute on a device: host, auto (a GPU if there is one), gpu, or a part of a name that `gray-scott devices` lists
-    /// [default: ANABRANCH_DEVICE, or host]
+    /// Compute on a device: host, auto (a GPU if there is one), gpu, or a part of a name that
+    /// `gray-scott devices` lists [default: ANABRANCH_DEVICE, or host]
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub device: Option<String>,
 
@@ -132,13 +132,13 @@ pub struct OutputArgs {
     pub force: bool,
 
     /// Continue an interrupted run from the checkpoint beside its file. The parameters come from the file:
-    /// `gray-scott simulate --resume -o run.h5` is enough. With more --frames than the file has room for, a run is
-    /// extended, also a complete one
+    /// `gray-scott simulate --resume -o run.h5` is enough. With more --frames than the file has room for, a
+    /// run is extended, also a complete one
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
 
-    /// Frames that may wait for the disk before the simulation waits for it. With --no-output a device keeps this number of
-    /// frames until their check has ended
+    /// Frames that may wait for the disk before the simulation waits for it. With --no-output a device keeps
+    /// this number of frames until their check has ended
     #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = whole(0usize, 1024), allow_negative_numbers = true)]
     pub io_buffer: usize,
 
@@ -154,7 +154,8 @@ pub struct OutputArgs {
     #[arg(long, value_name = "N", value_parser = whole(0, MAX_COUNT), allow_negative_numbers = true)]
     pub checkpoint_every: Option<u64>,
 
-    /// Seconds between two checkpoints, also within a frame; 0 for none. Ctrl-C writes one in any case [default: 300]
+    /// Seconds between two checkpoints, also within a frame; 0 for none. Ctrl-C writes one in any case
+    /// [default: 300]
     #[arg(long, value_name = "X", value_parser = real(0.0, 1e9), allow_negative_numbers = true)]
     pub checkpoint_seconds: Option<f32>,
 }
@@ -182,8 +183,8 @@ impl From<SyncArg> for SyncLevel {
 }
 
 impl SimulateArgs {
-    /// Frames that may wait for storage. A device checks frames that are not stored: they wait until the host knows whether they are finite, so that the device
-    /// has the next steps before that.
+    /// Frames that may wait for storage. A device checks frames that are not stored: they wait until the host
+    /// knows whether they are finite, so that the device has the next steps before that.
     pub fn queue(&self, on_device: bool) -> usize {
         let wait = !self.output.no_output || on_device && self.check_finite;
         if wait { self.output.io_buffer } else { 0 }

@@ -1,6 +1,7 @@
 //! The end of a run: its statistics, the verdict, and what is saved of a run that fails.
 //!
-//! A run that fails says, too, what it has done. What goes wrong here is reported beside the failure, never instead of it.
+//! A run that fails says, too, what it has done. What goes wrong here is reported beside the failure, never
+//! instead of it.
 
 use crate::{
     Outcome,
@@ -77,8 +78,8 @@ impl End<'_> {
         .with_times(&self.accounts.times(), storage.as_ref())
     }
 
-    /// The whole steps and the frames of a run that has failed: those that were computed and, if frames are stored,
-    /// are in the file.
+    /// The whole steps and the frames of a run that has failed: those that were computed and, if frames are
+    /// stored, are in the file.
     fn done_before_failure(&self) -> (u64, u64) {
         if self.processor.nodes > 1 {
             // This node counts the steps of its own rows only.
@@ -127,8 +128,8 @@ impl End<'_> {
         }
     }
 
-    /// Saves the state before the frame that is not finite, and returns its step. That state was overwritten since,
-    /// so it is computed again, from the last checkpoint or from the beginning.
+    /// Saves the state before the frame that is not finite, and returns its step. That state was overwritten
+    /// since, so it is computed again, from the last checkpoint or from the beginning.
     fn save_last_good(&self, path: &Path, place: NotFinite) -> Result<u64, Error> {
         let good = place.frame * self.parameters.steps_per_frame;
         let saved = checkpoint::load(path)?.filter(|saved| saved.step <= good);

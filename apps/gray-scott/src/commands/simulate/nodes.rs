@@ -1,7 +1,8 @@
 //! `simulate` on several nodes: what differs from a run in one process before it starts.
 //!
-//! Each node opens its device, if the run computes on devices. Node 0 reads the command line's files, lays the output file out and prints. It
-//! tells the other nodes how the run begins (`announcement.rs`). Each node then opens the file to store its rows.
+//! Each node opens its device, if the run computes on devices. Node 0 reads the command line's files, lays
+//! the output file out and prints. It tells the other nodes how the run begins (`announcement.rs`). Each node
+//! then opens the file to store its rows.
 
 use crate::{
     Outcome,
@@ -102,7 +103,8 @@ fn install_interrupt(shown: &Arc<OnceLock<Progress>>, quiet: bool) -> Result<Int
     installed.map_err(Error::Signals)
 }
 
-/// On node 0: checks the options, and creates or opens the file. `least` is what the devices of all nodes have.
+/// On node 0: checks the options, and creates or opens the file. `least` is what the devices of all nodes
+/// have.
 fn lay_out(
     args: &SimulateArgs,
     processor: &Processor,

@@ -12,7 +12,8 @@ use crate::{
 };
 use anabranch_store::{FileOptions, Writer};
 
-/// Makes room in the file for more frames, if the run extends it. The answer is false if `stop` has ended that.
+/// Makes room in the file for more frames, if the run extends it. The answer is false if `stop` has ended
+/// that.
 ///
 /// # Errors
 /// When the file cannot be extended.

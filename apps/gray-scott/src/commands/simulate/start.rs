@@ -29,12 +29,12 @@ pub struct Choice {
 /// Reads the checkpoint at a path, if there is one.
 type ReadCheckpoint = fn(&Path) -> Result<Option<Start>, Error>;
 
-/// The start for this command line; `None` if the run to resume is complete. `read` reads a checkpoint, or opens it for several
-/// nodes to read.
+/// The start for this command line; `None` if the run to resume is complete. `read` reads a checkpoint, or
+/// opens it for several nodes to read.
 ///
 /// # Errors
-/// When the parameters exceed the limits or the memory, the file to resume cannot be read, or the command line
-/// contradicts the parameters of that file.
+/// When the parameters exceed the limits or the memory, the file to resume cannot be read, or the command
+/// line contradicts the parameters of that file.
 pub fn choose(args: &SimulateArgs, read: ReadCheckpoint, sharing: Sharing) -> Result<Option<Choice>, Error> {
     if args.output.resume {
         return resume(args, read, sharing);

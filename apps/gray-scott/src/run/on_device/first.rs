@@ -1,6 +1,7 @@
 //! How a device looks for the first cell of a frame that is not finite.
 //!
-//! The device looks itself, so V of a frame that is not stored stays there. The last step to the frame has marked in V where U is not finite.
+//! The device looks itself, so V of a frame that is not stored stays there. The last step to the frame has
+//! marked in V where U is not finite.
 
 use super::super::finite::Findings;
 use crate::error::Error;
@@ -19,7 +20,8 @@ pub(in super::super) struct FirstCell {
 enum Numbers {
     /// Cells count row after row.
     Cell(Buffer<u32, 0>),
-    /// For a grid whose cells 32 bits do not count: the first row, and the first column in it. That takes a second look at V.
+    /// For a grid whose cells 32 bits do not count: the first row, and the first column in it. That takes a
+    /// second look at V.
     RowAndCol([Buffer<u32, 0>; 2]),
 }
 
@@ -40,7 +42,8 @@ impl FirstCell {
         Self { shape, numbers }
     }
 
-    /// Submits the kernels that look at V, and a task that writes the finding to the first element of `found`.
+    /// Submits the kernels that look at V, and a task that writes the finding to the first element of
+    /// `found`.
     pub(super) fn look(
         &self,
         rt: &Runtime,
@@ -80,7 +83,8 @@ impl FirstCell {
     }
 }
 
-/// The finding for a cell, as the number of [`Findings`]; nothing if the least number of a look is that of no cell.
+/// The finding for a cell, as the number of [`Findings`]; nothing if the least number of a look is that of no
+/// cell.
 fn finding(cell: u64, least: u32) -> u64 {
     let findings = Findings::default();
     if least != u32::MAX {

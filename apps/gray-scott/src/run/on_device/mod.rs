@@ -1,10 +1,12 @@
 //! The sweeps of a run on a device.
 //!
-//! Each launch is several steps of a shader, or one step of a recorded kernel on a device that takes no shaders. The device gets the launches one
-//! after the other. It checks whether each frame is finite, and the runtime copies a frame that is stored to the host, beside the steps that follow. The kernels are in
+//! Each launch is several steps of a shader, or one step of a recorded kernel on a device that takes no
+//! shaders. The device gets the launches one after the other. It checks whether each frame is finite, and the
+//! runtime copies a frame that is stored to the host, beside the steps that follow. The kernels are in
 //! `kernel/several_steps.rs` and `kernel/recorded.rs`; how many steps one launch makes is known here alone.
 //!
-//! On several nodes each device gets the rows of its node, and before each launch the rows next to them, which the runtime fetches.
+//! On several nodes each device gets the rows of its node, and before each launch the rows next to them,
+//! which the runtime fetches.
 
 mod first;
 
@@ -29,7 +31,8 @@ use std::{
     thread,
 };
 
-/// The most steps that are submitted and not done. The threads of a device need some in advance, and an interruption waits for all of them.
+/// The most steps that are submitted and not done. The threads of a device need some in advance, and an
+/// interruption waits for all of them.
 pub(super) const STEPS_IN_FLIGHT: usize = 1024;
 
 /// The most steps of a sweep, which is the unit that progress counts.
@@ -55,7 +58,8 @@ pub(super) struct OnDevice {
     stored: Arc<AtomicU64>,
 }
 
-/// What the device runs. All launches of a run are of one sort, so that its bits do not depend on how its steps are cut into launches.
+/// What the device runs. All launches of a run are of one sort, so that its bits do not depend on how its
+/// steps are cut into launches.
 #[derive(Clone, Copy)]
 enum Kernels {
     Shader(SeveralSteps),
@@ -74,8 +78,8 @@ pub(super) struct Launch<'a> {
 }
 
 impl OnDevice {
-    /// A run of which `most_frames` frames may be computed and not yet stored. With `check_finite`, V of a frame is not finite where U is not.
-    /// `launch` has the buffers of the run.
+    /// A run of which `most_frames` frames may be computed and not yet stored. With `check_finite`, V of a
+    /// frame is not finite where U is not. `launch` has the buffers of the run.
     #[expect(clippy::too_many_arguments, reason = "all that a run on a device needs")]
     pub(super) fn new(
         rt: &Runtime,
@@ -116,14 +120,15 @@ impl OnDevice {
         }
     }
 
-    /// Whether the buffers of frames have room for one more. Without it a sweep to a frame would wait for storage in the runtime, and that time would
-    /// count as computing.
+    /// Whether the buffers of frames have room for one more. Without it a sweep to a frame would wait for
+    /// storage in the runtime, and that time would count as computing.
     pub(super) fn has_room(&self) -> bool {
         // Relaxed: the runtime orders the tasks. These numbers only say when to submit.
         self.frames.load(Ordering::Relaxed) - self.stored.load(Ordering::Relaxed) < self.most_frames
     }
 
-    /// Counts the frame that this task stores. The end of the task unparks this thread, because there is room for another frame then.
+    /// Counts the frame that this task stores. The end of the task unparks this thread, because there is room
+    /// for another frame then.
     pub(super) fn stores(&self, task: &TaskHandle) {
         self.frames.fetch_add(1, Ordering::Relaxed);
         let (stored, submitting) = (Arc::clone(&self.stored), thread::current());
@@ -168,7 +173,8 @@ impl OnDevice {
         }
     }
 
-    /// Submits the tasks that look for the first cell of a frame that is not finite, and write it to the first element of `found`.
+    /// Submits the tasks that look for the first cell of a frame that is not finite, and write it to the
+    /// first element of `found`.
     pub(super) fn look(
         &self,
         rt: &Runtime,
@@ -179,8 +185,9 @@ impl OnDevice {
         first.look(rt, &self.device, v, found)
     }
 
-    /// Counts the time until the last step of a sweep is done as computing. To be called before the sweep is submitted; the answer takes its last task.
-    /// A sweep that cannot be submitted, or that fails, counts no steps.
+    /// Counts the time until the last step of a sweep is done as computing. To be called before the sweep is
+    /// submitted; the answer takes its last task. A sweep that cannot be submitted, or that fails, counts no
+    /// steps.
     pub(super) fn computing(&self, steps: u64) -> impl FnOnce(&TaskHandle) + use<> {
         let computing = self.accounts.computing(self.own_cells * steps);
         move |last| {

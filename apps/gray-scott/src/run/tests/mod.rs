@@ -115,8 +115,8 @@ fn no_moment_of_a_run_is_lost_with_sync_long_frames_checkpoints_and_compression(
     }
 }
 
-/// A store that takes ten seconds for each frame, by a clock of its own. It waits with that until the computation has
-/// run ahead as far as it may, so that nothing is computed meanwhile.
+/// A store that takes ten seconds for each frame, by a clock of its own. It waits with that until the
+/// computation has run ahead as far as it may, so that nothing is computed meanwhile.
 pub(super) struct SlowStore {
     parameters: Parameters,
     /// The cells whose computation `accounts` count.
@@ -129,7 +129,8 @@ pub(super) struct SlowStore {
 }
 
 impl SlowStore {
-    /// A store for a run with this many frames in its queue, and accounts of its node, which has some of the cells.
+    /// A store for a run with this many frames in its queue, and accounts of its node, which has some of the
+    /// cells.
     pub(super) fn new(p: &Parameters, cells: u64, queue: usize) -> (Self, Accounts) {
         let clock = Arc::new(AtomicU64::new(0));
         let now = Arc::clone(&clock);
@@ -276,8 +277,8 @@ fn the_first_frame_that_is_not_finite_ends_the_run_and_is_not_stored() {
         let path = folder.path().join(format!("{threads}.h5"));
         let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
         let p = Parameters { steps_per_frame: 2, ..parameters() };
-        // The file holds the first frame. The state after it has a bad value in row 20, column 30, and the bad
-        // values spread by a cell with every step.
+        // The file holds the first frame. The state after it has a bad value in row 20, column 30, and the
+        // bad values spread by a cell with every step.
         let (mut u, v) = Start::initial(p.clone()).whole().unwrap();
         u[20 * 33 + 30] = bad;
         let start = Start { parameters: p.clone(), step: 2, fields: Fields::Given { u, v: v.clone() } };

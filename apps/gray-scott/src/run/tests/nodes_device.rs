@@ -1,5 +1,5 @@
-//! Tests of whole runs on devices of several nodes, in this process: simulated ones, which get a recorded kernel for each step, and one that
-//! computes on the processor and gets the shader.
+//! Tests of whole runs on devices of several nodes, in this process: simulated ones, which get a recorded
+//! kernel for each step, and one that computes on the processor and gets the shader.
 
 use super::{
     nodes::{Nodes, options, parameters},
@@ -180,7 +180,8 @@ fn a_frame_that_is_not_finite_has_the_same_place_on_devices_of_any_number_of_nod
     }
 }
 
-/// A run in which the device of one node fails: the error of all nodes, which names it, and the frames that are stored.
+/// A run in which the device of one node fails: the error of all nodes, which names it, and the frames that
+/// are stored.
 fn failed(path: &Path, device: DeviceOf, count: u16, p: &Parameters) -> (String, Vec<Vec<f32>>) {
     let outcomes = on(device, count, p).store(path, SyncLevel::None, None);
     let errors: Vec<_> = outcomes.into_iter().map(|outcome| describe(&outcome.unwrap_err())).collect();
@@ -220,7 +221,8 @@ fn a_device_of_one_node_that_is_lost_or_lacks_memory_ends_the_run_of_all() {
 #[test]
 fn devices_of_several_nodes_run_ahead_of_a_slow_store_whose_time_is_not_counted_as_computing() {
     let _deadline = testing::deadline();
-    // Few steps, because a horizon of the command graph may make a longer frame wait for all that is stored before.
+    // Few steps, because a horizon of the command graph may make a longer frame wait for all that is stored
+    // before.
     let p = Parameters { frames: 8, steps_per_frame: 1, ..parameters(12) };
     for (count, queue) in [(2, 0), (3, 1), (4, 0)] {
         let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
