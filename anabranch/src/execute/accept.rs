@@ -16,7 +16,7 @@ use crate::{
     error::{Cause, Failure},
     label::TaskLabel,
 };
-use anabranch_graph::{Access, Dependency, GraphError, TaskId};
+use anabranch_graph::{Access, GraphError};
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -99,10 +99,6 @@ pub(crate) struct AcceptedPieces<'a> {
     core: &'a Arc<Core>,
     task: &'a Submission<'a>,
     state: MutexGuard<'a, State>,
-    /// The id of each piece, and the end of its own among the dependencies.
-    pieces: Vec<(TaskId, usize)>,
-    /// Those of the first piece, then those of the second, and so on.
-    dependencies: Vec<Dependency>,
     prepared: Option<Box<Prepared>>,
     forgotten: Option<Vec<Arc<Failure>>>,
 }
@@ -118,21 +114,20 @@ impl AcceptedPieces<'_> {
     pub(crate) fn head(&mut self, piece: usize) -> Head {
         let State { graphs, tasks, .. } = &mut *self.state;
         tasks.forget_first_ones(graphs.live_mut());
-        self.task.head(self.pieces[piece].0, self.core, None)
+        self.task.head(graphs.pieces().id(piece), self.core, None)
     }
 
     /// Links the nodes of the pieces to their dependencies and lets them go.
     pub(crate) fn insert(self, nodes: &[Node]) {
-        let Self { core, mut state, pieces, dependencies, mut prepared, forgotten, .. } = self;
-        let State { tasks, barrier, .. } = &mut *state;
+        let Self { core, mut state, mut prepared, forgotten, .. } = self;
+        let State { graphs, tasks, barrier, .. } = &mut *state;
         let is_sample = nodes.iter().any(|node| core.watchdog.is_sample(node.id));
         let is_idle = is_sample && core.in_flight.is_idle();
         let done = barrier.take_if(|barrier| barrier.is_done());
-        let (mut counts, mut first) = (SmallVec::<[u32; 8]>::with_capacity(nodes.len()), 0);
-        for (at, (node, &(_, end))) in nodes.iter().zip(&pieces).enumerate() {
+        let mut counts = SmallVec::<[u32; 8]>::with_capacity(nodes.len());
+        for (at, (node, dependencies)) in nodes.iter().zip(graphs.pieces().dependencies()).enumerate() {
             let copies = prepared.as_ref().map_or(0, |prepared| link_all(tasks, node, &prepared.needs[at]));
-            counts.push(copies + link(core, tasks, barrier.as_ref(), node, &dependencies[first..end]));
-            first = end;
+            counts.push(copies + link(core, tasks, barrier.as_ref(), node, dependencies));
         }
         drop(state);
         drop((forgotten, done));
@@ -200,19 +195,14 @@ impl Core {
         let prepared = devices::prepare(self, &mut state, task, pieces);
         let State { graphs, tasks, .. } = &mut *state;
         let is_done = |task| tasks.is_forgettable(task);
-        let (mut all, mut dependencies) =
-            (Vec::with_capacity(pieces.len()), Vec::with_capacity(pieces.len()));
-        let refused = graphs.submit_pieces(&task.declared(), pieces, &is_done, |piece| {
-            dependencies.extend_from_slice(&piece.dependencies);
-            all.push((piece.id, dependencies.len()));
-        });
+        let refused = graphs.submit_pieces(&task.declared(), pieces, &is_done);
         if let Err(error) = refused {
             drop(state);
             self.start_copies(prepared);
             return Err(error.into());
         }
         devices::note_writes(&mut state, task);
-        Ok(AcceptedPieces { core: self, task, state, pieces: all, dependencies, prepared, forgotten })
+        Ok(AcceptedPieces { core: self, task, state, prepared, forgotten })
     }
 
     /// Lets the copies of a task go that the graph has refused: later tasks find what they have copied.

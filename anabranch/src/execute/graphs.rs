@@ -9,20 +9,59 @@ use crate::{
     observe::{RecordedTask, Recorder, TaskRecord},
 };
 use anabranch_graph::{
-    Access, BufferId, Effect, GraphError, ObjectId, Settings, Submitted, TaskGraph, TaskId,
+    Access, BufferId, Dependency, Effect, GraphError, ObjectId, Settings, Submitted, TaskGraph, TaskId,
     command::{Weights, Work},
 };
 use anabranch_grid::Extent;
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 #[derive(Default)]
 pub(super) struct Graphs {
     live: TaskGraph,
     /// The last answer of the live graph. Its memory is used for the next one.
     submitted: Submitted,
+    /// Those to the pieces of the last task that was submitted in pieces.
+    pieces: Pieces,
     /// The number of buffers and host objects so far.
     named: u64,
     recorder: Option<Arc<Recorder>>,
+}
+
+/// The answers of the live graph to the pieces of a task.
+#[derive(Default)]
+pub(super) struct Pieces {
+    /// The id of each piece, and the end of its own among the dependencies.
+    pieces: Vec<(TaskId, usize)>,
+    /// Those of the first piece, then those of the second, and so on.
+    dependencies: Vec<Dependency>,
+}
+
+impl Pieces {
+    /// The memory for more dependencies than this is not kept for the next task.
+    const MOST_KEPT: usize = 1 << 16;
+
+    fn clear(&mut self) {
+        if self.dependencies.capacity().max(self.pieces.capacity()) > Self::MOST_KEPT {
+            *self = Self::default();
+        }
+        self.pieces.clear();
+        self.dependencies.clear();
+    }
+
+    fn push(&mut self, piece: &Submitted) {
+        self.dependencies.extend_from_slice(&piece.dependencies);
+        self.pieces.push((piece.id, self.dependencies.len()));
+    }
+
+    pub(super) fn id(&self, piece: usize) -> TaskId {
+        self.pieces[piece].0
+    }
+
+    /// The dependencies of each piece.
+    pub(super) fn dependencies(&self) -> impl Iterator<Item = &[Dependency]> {
+        let mut first = 0;
+        self.pieces.iter().map(move |&(_, end)| &self.dependencies[mem::replace(&mut first, end)..end])
+    }
 }
 
 /// What the graphs must know of a task.
@@ -130,16 +169,17 @@ impl Graphs {
         Ok(())
     }
 
-    /// Adds a task in pieces, with the answer for each piece to `each`. The recorded graphs get it as one
-    /// task. See [`submit`](Self::submit).
+    /// Adds a task in pieces; the live graph's answers are in [`pieces`](Self::pieces). The recorded graphs
+    /// get it as one task. See [`submit`](Self::submit).
     pub(super) fn submit_pieces(
         &mut self,
         task: &Declared<'_>,
         pieces: &[impl AsRef<[Access]>],
         is_done: &dyn Fn(TaskId) -> bool,
-        each: impl FnMut(&Submitted),
     ) -> Result<(), GraphError> {
         let Declared { accesses, effects, .. } = task;
+        self.pieces.clear();
+        let each = |piece: &Submitted| self.pieces.push(piece);
         self.live.submit_pieces(accesses, effects, pieces, is_done, &mut self.submitted, each)?;
         if let Some(record) = task.record {
             self.record(task.label, accesses, effects, record);
@@ -185,6 +225,11 @@ impl Graphs {
     /// The live graph's answer to the last task.
     pub(super) fn submitted(&self) -> &Submitted {
         &self.submitted
+    }
+
+    /// The live graph's answers to the pieces of the last task that was submitted in pieces.
+    pub(super) fn pieces(&self) -> &Pieces {
+        &self.pieces
     }
 
     /// The id of a barrier, which is in no graph: see [`submit_barrier`](super::Core::submit_barrier).

@@ -276,7 +276,11 @@ impl<'a, const K: usize> Declaration<'a, K> {
         {
             (whole.cast(), Regions::from_buf([whole]))
         } else {
-            let regions = self.chunks.iter().map(map).collect::<Result<Regions<D>, _>>()?;
+            // Not `collect`, which does not know how many there are if one may be an error.
+            let mut regions = Regions::with_capacity(self.chunks.len());
+            for chunk in self.chunks {
+                regions.push(map(chunk)?);
+            }
             self.check_monotonic(inner, mapper, &regions, &whole)?;
             let region = match mode.writes() {
                 // The chunks of this node write a part. The command graph checks that all nodes together

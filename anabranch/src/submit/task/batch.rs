@@ -139,12 +139,13 @@ impl<const K: usize, L: AccessList<K>> TaskBuilder<'_, K, Each, L> {
         Ok(TaskHandle::new(nodes))
     }
 
-    /// The points of a box, as chunks.
+    /// The points of a box, as chunks. The iterator says how many there are, so that `collect` allocates once.
     fn points_of(&self, range: GridBox<K>) -> impl Iterator<Item = Chunk<K>> + use<K, L> {
-        let global = self.space;
-        range
-            .points()
-            .map(move |point| Chunk { range: GridBox::new(point, point.0.map(|at| at + 1)), global })
+        let (global, mut points) = (self.space, range.points());
+        (0..range.len()).map(move |_| {
+            let point = points.next().expect("a box has as many points as it says");
+            Chunk { range: GridBox::new(point, point.0.map(|at| at + 1)), global }
+        })
     }
 }
 
