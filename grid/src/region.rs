@@ -157,7 +157,7 @@ impl<const D: usize> Region<D> {
             return only.cast().into();
         }
         // Axes `0..1` at the end neither split nor join bands, so the boxes stay in normal form.
-        let mut boxes = Boxes::new();
+        let mut boxes = Boxes::with_capacity(self.boxes.len());
         for b in &self.boxes {
             boxes.push(b.cast());
         }
@@ -184,7 +184,7 @@ impl<const D: usize> Clone for Region<D> {
         match self.boxes() {
             // The common case needs no loop.
             [only] => Self { boxes: smallvec![*only] },
-            boxes => Self { boxes: boxes.into() },
+            boxes => Self { boxes: Boxes::from_slice(boxes) },
         }
     }
 }
