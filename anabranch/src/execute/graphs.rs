@@ -20,7 +20,7 @@ pub(super) struct Graphs {
     live: TaskGraph,
     /// The last answer of the live graph. Its memory is used for the next one.
     submitted: Submitted,
-    /// Those to the pieces of the last task that was submitted in pieces.
+    /// The answers for the pieces of the last task that was submitted in pieces.
     pieces: Pieces,
     /// The number of buffers and host objects so far.
     named: u64,
@@ -38,14 +38,17 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// The memory for more dependencies than this is not kept for the next task.
-    const MOST_KEPT: usize = 1 << 16;
+    const MOST_KEPT: usize = 1 << 12;
 
     fn clear(&mut self) {
-        if self.dependencies.capacity().max(self.pieces.capacity()) > Self::MOST_KEPT {
-            *self = Self::default();
-        }
         self.pieces.clear();
         self.dependencies.clear();
+    }
+
+    /// Takes out what needs much memory, to be dropped outside the lock.
+    pub(super) fn take_large(&mut self) -> Option<Self> {
+        let is_large = self.dependencies.capacity().max(self.pieces.capacity()) > Self::MOST_KEPT;
+        is_large.then(|| mem::take(self))
     }
 
     fn push(&mut self, piece: &Submitted) {
@@ -230,6 +233,11 @@ impl Graphs {
     /// The live graph's answers to the pieces of the last task that was submitted in pieces.
     pub(super) fn pieces(&self) -> &Pieces {
         &self.pieces
+    }
+
+    /// The same, to be changed.
+    pub(super) fn pieces_mut(&mut self) -> &mut Pieces {
+        &mut self.pieces
     }
 
     /// The id of a barrier, which is in no graph: see [`submit_barrier`](super::Core::submit_barrier).

@@ -139,7 +139,8 @@ impl<const K: usize, L: AccessList<K>> TaskBuilder<'_, K, Each, L> {
         Ok(TaskHandle::new(nodes))
     }
 
-    /// The points of a box, as chunks. The iterator says how many there are, so that `collect` allocates once.
+    /// The points of a box, as chunks. The iterator says how many there are, so that `collect` allocates
+    /// once.
     fn points_of(&self, range: GridBox<K>) -> impl Iterator<Item = Chunk<K>> + use<K, L> {
         let (global, mut points) = (self.space, range.points());
         (0..range.len()).map(move |_| {
