@@ -32,8 +32,8 @@ pub(crate) struct PoolState {
     pub(crate) idle: Patience,
     /// Of a thread that waits for other threads.
     pub(crate) patience: Patience,
-    /// Measures short loops.
-    pub(crate) stopwatch: Stopwatch,
+    /// Measures short loops; `None` if they are shared like others.
+    pub(crate) stopwatch: Option<Stopwatch>,
     stop: AtomicBool,
     /// Parallel regions that may be joined.
     pub(crate) regions: RegionSlots,
@@ -53,13 +53,14 @@ impl PoolState {
         workers: usize,
         idle: Patience,
         patience: Patience,
+        stopwatch: Option<Stopwatch>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             process,
             workers,
             idle,
             patience,
-            stopwatch: Stopwatch::calibrated(),
+            stopwatch,
             stop: AtomicBool::new(false),
             regions: RegionSlots::new(workers),
             jobs: JobQueue::new(workers),
