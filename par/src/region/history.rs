@@ -14,10 +14,9 @@
 //! 4. The opener of any other loop does not measure it the next [`UNMEASURED`] times.
 //!
 //! So a loop that takes sometimes long and sometimes not is shared. A loop that was always short, and takes
-//! long for the first time, is shared after its first run, or after the run in which it becomes long. Such a
-//! run is done by one thread: of a loop of two long units both, because one unit is not shared. So the record
-//! counts how often a loop was a [`SURPRISE`], and from then on it must be short more often in a row: see
-//! [`ENOUGH`].
+//! long for the first time, is shared after its first run, or after the run in which it becomes long. What
+//! such a run takes is lost: of a loop of two long units all, because one unit is not shared. So the record
+//! counts how often that has happened, and from then on the loop must be short four times as often in a row.
 //!
 //! Two loops whose keys have the same place in the table displace each other, and are shared. Where the clock
 //! is slow, and in a pool whose program wants it, all loops are shared.
@@ -25,13 +24,8 @@
 use super::{RegionBody, body::ErasedBody, claims::WORTH_SHARING};
 use std::cell::Cell;
 
-/// How often in a row a loop was short before its opener does it alone, by how often it was a [`SURPRISE`]
-/// when it was done alone.
-const ENOUGH: [u8; 3] = [4, 16, 64];
-
-/// A loop that takes this long, in nanoseconds, when its opener does it alone is more than one in which the
-/// thread was interrupted.
-const SURPRISE: u64 = 10 * WORTH_SHARING;
+/// How often in a row a loop was short before its opener does it alone, by how often it was not short then.
+const ENOUGH: [u8; 4] = [4, 16, 64, u8::MAX];
 
 /// How often the opener of another loop does not measure it.
 const UNMEASURED: u8 = 15;
@@ -58,7 +52,8 @@ impl Key {
 }
 
 /// What is known of a loop, in one word, so that a look costs little: its key; how often in a row it was
-/// short (8 bits); how often it was a surprise (4 bits); how often it is not measured from now on (4 bits).
+/// short (8 bits); how often it was not short when its opener did it alone (4 bits); how often it is not
+/// measured from now on (4 bits).
 #[derive(Clone, Copy)]
 struct Record(u64);
 
@@ -143,8 +138,7 @@ pub(super) fn record(key: Key, time: u64) {
         place.set(if time < WORTH_SHARING {
             Record::new(key, before.short().saturating_add(1), before.surprises(), 0)
         } else {
-            let is_surprise = time >= SURPRISE && before.was_short_enough();
-            let surprises = before.surprises() + u8::from(is_surprise);
+            let surprises = before.surprises() + u8::from(before.was_short_enough());
             Record::new(key, 0, surprises.min(ENOUGH.len() as u8 - 1), UNMEASURED)
         });
     });
@@ -153,7 +147,6 @@ pub(super) fn record(key: Key, time: u64) {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::region::claims::Claimer;
     use std::{iter, thread};
 
     const LOOP: Key = Key(7 << 16);
@@ -184,7 +177,7 @@ mod tests {
     #[test]
     fn a_loop_that_was_long_when_it_was_done_alone_must_be_short_more_often() {
         let _deadline = testing::deadline();
-        for enough in ENOUGH.into_iter().chain([64; 2]) {
+        for enough in ENOUGH.into_iter().chain([u8::MAX; 2]) {
             advices(UNMEASURED.into());
             // A long loop that is shared is no surprise.
             record(LOOP, SHORT);
@@ -194,30 +187,8 @@ mod tests {
                 record(LOOP, SHORT);
             }
             assert_eq!(advice(LOOP), Advice::Alone);
-            record(LOOP, SURPRISE);
+            record(LOOP, LONG);
         }
-    }
-
-    #[test]
-    fn a_loop_that_is_only_a_little_longer_is_no_surprise() {
-        let _deadline = testing::deadline();
-        for _ in 0..10 {
-            advices(UNMEASURED.into());
-            (0..ENOUGH[0]).for_each(|_| record(LOOP, SHORT));
-            assert_eq!(advice(LOOP), Advice::Alone);
-            record(LOOP, SURPRISE - 1);
-        }
-    }
-
-    #[test]
-    fn loops_of_different_lengths_are_different_loops() {
-        let _deadline = testing::deadline();
-        struct Nothing;
-        impl RegionBody for Nothing {
-            fn participate(&self, _: &mut Claimer<'_>) {}
-        }
-        assert_eq!(Key::of::<Nothing>(4096), Key::of::<Nothing>(4096));
-        assert_ne!(Key::of::<Nothing>(4096), Key::of::<Nothing>(8192));
     }
 
     #[test]

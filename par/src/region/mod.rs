@@ -22,8 +22,6 @@ pub(crate) mod helper;
 mod history;
 pub(crate) mod slot;
 pub(crate) mod slots;
-#[cfg(all(test, not(loom)))]
-mod tests;
 
 pub(crate) use body::RegionBody;
 
@@ -79,7 +77,7 @@ pub(crate) fn run<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
     {
         run_by_history(pool, stopwatch, plan, opening);
     } else {
-        opening.share(pool, plan, None, || ());
+        opening.share(pool, plan, None);
     }
 }
 
@@ -93,7 +91,7 @@ fn run_by_history<'r, B: RegionBody>(
 ) {
     let partition = plan.partition;
     let key = Key::of::<B>(plan.items);
-    let advice = if pool.shares_short_loops { Advice::Share } else { history::advice(key) };
+    let advice = history::advice(key);
     let was_short = advice == Advice::Alone;
     let told = Cell::new(None);
     let tell = |time| told.set(Some(time));
@@ -103,14 +101,14 @@ fn run_by_history<'r, B: RegionBody>(
         opening.participate(&mut Claimer::probing(partition, &mut measuring));
     } else if advice == Advice::Measure {
         let mut measuring = Measuring::sharing(stopwatch, &tell);
-        // To wake a thread may take longer than the loop.
-        opening.share(pool, plan, Some(&mut measuring), || stopwatch.start());
+        stopwatch.start();
+        opening.share(pool, plan, Some(&mut measuring));
         // The other participants may have the longer units.
         drop(opening);
         stopwatch.lap();
         told.set(Some(told.get().unwrap_or(0).max(stopwatch.total())));
     } else {
-        opening.share(pool, plan, None, || ());
+        opening.share(pool, plan, None);
     }
     if let Some(time) = told.get()
         && advice != Advice::Share
@@ -202,19 +200,13 @@ impl<'r, B: RegionBody> Opening<'r, B> {
         Some(counters)
     }
 
-    /// Opens a slot, if one is free, calls `opened` and takes part.
+    /// Opens a slot, if one is free, and takes part.
     #[inline]
-    fn share<'t>(
-        &self,
-        pool: &'r PoolState,
-        plan: &Plan,
-        measuring: Option<&'t mut Measuring<'t>>,
-        opened: impl FnOnce(),
-    ) where
+    fn share<'t>(&self, pool: &'r PoolState, plan: &Plan, measuring: Option<&'t mut Measuring<'t>>)
+    where
         'r: 't,
     {
         let counters = Claimed::new(pool).and_then(|claimed| self.open(claimed, plan.partition));
-        opened();
         let mut claimer = match counters {
             Some(counters) => Claimer::new(plan.partition, counters, own_block(pool)),
             None => Claimer::alone(plan.partition, plan.most),

@@ -43,9 +43,6 @@ pub struct Builder {
     policy: Option<WaitPolicy>,
     spin: Duration,
     share_short_loops: bool,
-    /// A clock that a test stops.
-    #[cfg(test)]
-    pub(crate) stopwatch: Option<Stopwatch>,
 }
 
 /// The number of workers that the program asked for.
@@ -82,8 +79,6 @@ impl Builder {
             policy: None,
             spin: SPIN,
             share_short_loops: false,
-            #[cfg(test)]
-            stopwatch: None,
         }
     }
 
@@ -129,10 +124,10 @@ impl Builder {
     }
 
     /// Whether loops are shared however short they were before. By default, the thread that opens a loop does
-    /// it alone after the same loop (the same code, with the same number of items) took one thread less than
-    /// 1.5 µs several times in a row. It measures the loop meanwhile, and shares what is left if it takes
-    /// longer this time. What it has done until then takes as long as on one thread: that is most of a loop
-    /// of a few long items that was almost empty the times before.
+    /// it alone after the same loop (the same code, with as many items) took one thread less than 1.5 µs
+    /// several times in a row. It measures the loop meanwhile, and shares what is left if it takes longer
+    /// this time. What one thread has done until then is lost: most for a loop of a few long items that was
+    /// almost empty the times before.
     pub fn share_short_loops(mut self, share: bool) -> Self {
         self.share_short_loops = share;
         self
@@ -154,10 +149,8 @@ impl Builder {
             BuildProcess::this(&self.name).map_err(|source| PoolError::Spawn { started: 0, source })?;
         let usable = patience::processors();
         let (idle, waiting) = (policy.idle(self.spin).on(usable), policy.waiting().on(usable));
-        let stopwatch = Stopwatch::calibrated();
-        #[cfg(test)]
-        let stopwatch = self.stopwatch.or(stopwatch);
-        let state = PoolState::new(process, workers, idle, waiting, stopwatch, self.share_short_loops);
+        let stopwatch = if self.share_short_loops { None } else { Stopwatch::calibrated() };
+        let state = PoolState::new(process, workers, idle, waiting, stopwatch);
         let pool = ThreadPool { state, workers: Mutex::default() };
         for index in 0..workers {
             let state = Arc::clone(&pool.state);

@@ -32,10 +32,8 @@ pub(crate) struct PoolState {
     pub(crate) idle: Patience,
     /// Of a thread that waits for other threads.
     pub(crate) patience: Patience,
-    /// Measures short loops; `None` where the clock is slow.
+    /// Measures short loops; `None` if they are shared like others.
     pub(crate) stopwatch: Option<Stopwatch>,
-    /// Whether loops are shared however short they were before.
-    pub(crate) shares_short_loops: bool,
     stop: AtomicBool,
     /// Parallel regions that may be joined.
     pub(crate) regions: RegionSlots,
@@ -56,7 +54,6 @@ impl PoolState {
         idle: Patience,
         patience: Patience,
         stopwatch: Option<Stopwatch>,
-        shares_short_loops: bool,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             process,
@@ -64,7 +61,6 @@ impl PoolState {
             idle,
             patience,
             stopwatch,
-            shares_short_loops,
             stop: AtomicBool::new(false),
             regions: RegionSlots::new(workers),
             jobs: JobQueue::new(workers),

@@ -4,23 +4,18 @@ use super::{AdaptiveBatch, Counters, Kind, Partition, counters::Counter, stopwat
 use crate::sync::atomic::Ordering::*;
 use std::ops::Range;
 
-/// If the first unit of a loop of which nothing is known takes this long, in nanoseconds, the region is
-/// opened at once.
+/// If the first unit takes this long, in nanoseconds, the region is opened at once.
 const LONG_UNIT: u64 = 40;
 
-/// What a thread that helps costs at least, in nanoseconds. A run of a loop that was short must take this
-/// long before the region is opened: its units may only have been read from memory for the first time.
-const HELP: u64 = 300;
-
-/// This many units are many. In a loop of which nothing is known the opener does not conclude from the first
-/// one how long they take: the clock is too coarse.
+/// The opener of a loop of which nothing is known does not conclude from the first unit how long this many
+/// units take, or more: the clock is too coarse.
 const MANY: usize = 16;
 
 /// Units must take one thread at least this many nanoseconds to be shared: a thread that helps costs some 300
 /// to 800.
 pub(crate) const WORTH_SHARING: u64 = 1500;
 
-/// The first run of a loop that was short is one in so many of its units, rounded up.
+/// The first run of a loop that was short has this part of its units.
 const FIRST: usize = 64;
 
 /// Opens the region for the units that are left. `None` where it cannot be opened.
@@ -175,8 +170,7 @@ impl<'a> Claimer<'a> {
     /// Opens the region if the units left take long enough. Otherwise the caller stays alone, for one unit,
     /// then for a few, then for an eighth of them, then for all. In a loop that was short it stays alone for
     /// a sixty-fourth of the units, for an eighth, then for all; of few units for one, and then for as many
-    /// as it has done so far. So if some are long this time, though not the first ones, others may still be
-    /// shared.
+    /// as before. So if some are long this time, though not the first ones, others may still be shared.
     #[inline]
     fn decide(&mut self, limit: usize) {
         let Some(measuring) = self.measuring.as_deref_mut() else { return };
@@ -188,10 +182,9 @@ impl<'a> Claimer<'a> {
             return;
         };
         if done >= units.min(limit) {
-            // The opener has been alone to the end, so that this is how long the loop takes one thread. A
-            // search may have ended before the last unit.
+            // The opener has been alone to the end, so that this is how long the loop takes one thread.
             let total = measuring.stopwatch.total();
-            if total >= WORTH_SHARING || (done >= units && !was_short) {
+            if done >= units && (!was_short || total >= WORTH_SHARING) {
                 (measuring.tell)(total);
             }
             self.measuring = None;
@@ -200,7 +193,7 @@ impl<'a> Claimer<'a> {
         let (measured, left) = (done - measuring.done, units - done);
         let are_worth_it = takes(took, measured, left, WORTH_SHARING);
         let share = match was_short {
-            true => took >= HELP && are_worth_it,
+            true => took >= LONG_UNIT && are_worth_it,
             false if measuring.done == 0 && units >= MANY => took >= LONG_UNIT,
             false => are_worth_it,
         };

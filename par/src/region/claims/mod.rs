@@ -50,8 +50,6 @@ pub(crate) use claimer::{Claimer, Measuring, WORTH_SHARING};
 pub(crate) use counters::Counters;
 pub(crate) use partition::{Kind, Partition};
 pub(crate) use stopwatch::Stopwatch;
-#[cfg(test)]
-pub(crate) use stopwatch::stopped;
 
 #[cfg(all(test, not(loom)))]
 mod tests;
