@@ -3,29 +3,26 @@
 //! A thread that helps costs more than a microsecond's work, and hundreds of times that if it sleeps. How
 //! long a loop takes is not known before it has run, but programs open the same loops again and again.
 //!
-//! 1. A loop has a [`Key`]: its code and its number of items. A thread keeps a [`Record`] of each of some
+//! 1. A loop has a [`Key`]: its code and its number of units. A thread keeps a [`Record`] of each of some
 //!    loops, in a table of its own.
 //! 2. The opener of a loop that it shares measures how long its first run of units takes, and how long it
-//!    takes until the loop has ended. It records how long the whole loop would take one thread: at least as
-//!    long as it takes now, because the first units may be the shortest ones.
-//! 3. A loop that was shorter than [`WORTH_SHARING`] several times in a row is done by its opener alone, in a
-//!    few runs. The opener measures each of them. If one shows that the units left are worth it, the opener
+//!    takes part. It records how long the whole loop would take one thread: at least as long as it takes part
+//!    itself, because the first units may be the shortest ones.
+//! 3. A loop that was shorter than [`WORTH_SHARING`] several times in a row is done by its opener alone, in
+//!    two runs. The opener measures both. If the first one shows that the units left are worth it, the opener
 //!    opens the region for them. Then, or if the whole loop was not short, the record begins anew.
 //! 4. The opener of any other loop does not measure it the next [`UNMEASURED`] times.
 //!
 //! So a loop that takes sometimes long and sometimes not is shared. A loop that was always short, and takes
-//! long for the first time, is shared after its first run, or after the run in which it becomes long. What
-//! such a run takes is lost: of a loop of two long units all, because one unit is not shared. So the record
-//! counts how often that has happened, and from then on the loop must be short four times as often in a row.
-//!
-//! Two loops whose keys have the same place in the table displace each other, and are shared. Where the clock
-//! is slow, and in a pool whose program wants it, all loops are shared.
+//! long for the first time, is shared after a unit, or a sixteenth of many; only if these are short and the
+//! others long, its opener does it alone this once. Two loops whose keys have the same place in the table
+//! displace each other, and are shared. Where it takes long to read the clock, all loops are shared.
 
 use super::{RegionBody, body::ErasedBody, claims::WORTH_SHARING};
 use std::cell::Cell;
 
-/// How often in a row a loop was short before its opener does it alone, by how often it was not short then.
-const ENOUGH: [u8; 4] = [4, 16, 64, u8::MAX];
+/// How often in a row a loop was short before its opener does it alone.
+const ENOUGH: u8 = 4;
 
 /// How often the opener of another loop does not measure it.
 const UNMEASURED: u8 = 15;
@@ -33,14 +30,14 @@ const UNMEASURED: u8 = 15;
 /// The number of loops that a thread remembers, as a power of two.
 const PLACES: u32 = 6;
 
-/// A loop: its code and its number of items. The lowest 16 bits are zero.
+/// A loop: its code and its number of units. The lowest 16 bits are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key(u64);
 
 impl Key {
     #[inline]
-    pub(super) fn of<B: RegionBody>(items: usize) -> Self {
-        let number = (ErasedBody::code::<B>() as u64).rotate_left(32) ^ items as u64;
+    pub(super) fn of<B: RegionBody>(units: usize) -> Self {
+        let number = (ErasedBody::code::<B>() as u64).rotate_left(32) ^ units as u64;
         // An odd number spreads the bits (Fibonacci hashing: Knuth, The Art of Computer Programming 3, 6.4).
         Self(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) & !0xffff)
     }
@@ -52,14 +49,13 @@ impl Key {
 }
 
 /// What is known of a loop, in one word, so that a look costs little: its key; how often in a row it was
-/// short (8 bits); how often it was not short when its opener did it alone (4 bits); how often it is not
-/// measured from now on (4 bits).
+/// short (8 bits); how often it is not measured from now on (8 bits).
 #[derive(Clone, Copy)]
 struct Record(u64);
 
 impl Record {
-    fn new(Key(key): Key, short: u8, surprises: u8, unmeasured: u8) -> Self {
-        Self(key | u64::from(short) << 8 | u64::from(surprises << 4 | unmeasured))
+    fn new(Key(key): Key, short: u8, unmeasured: u8) -> Self {
+        Self(key | u64::from(short) << 8 | u64::from(unmeasured))
     }
 
     #[inline]
@@ -73,19 +69,8 @@ impl Record {
     }
 
     #[inline]
-    fn surprises(self) -> u8 {
-        self.0 as u8 >> 4
-    }
-
-    #[inline]
     fn unmeasured(self) -> u8 {
-        self.0 as u8 & 0xf
-    }
-
-    /// Whether the opener does the loop alone.
-    #[inline]
-    fn was_short_enough(self) -> bool {
-        self.short() >= ENOUGH[usize::from(self.surprises()).min(ENOUGH.len() - 1)]
+        self.0 as u8
     }
 }
 
@@ -120,7 +105,7 @@ pub(super) fn advice(key: Key) -> Advice {
         } else if record.unmeasured() > 0 {
             place.set(Record(record.0 - 1));
             Advice::Share
-        } else if record.was_short_enough() {
+        } else if record.short() >= ENOUGH {
             Advice::Alone
         } else {
             Advice::Measure
@@ -133,13 +118,12 @@ pub(super) fn advice(key: Key) -> Advice {
 pub(super) fn record(key: Key, time: u64) {
     RECORDS.with(|records| {
         let place = &records[key.place()];
-        let known = Some(place.get()).filter(|record| record.is_of(key));
-        let before = known.unwrap_or(Record::new(key, 0, 0, 0));
+        let before = place.get();
+        let in_a_row = if before.is_of(key) { before.short() } else { 0 };
         place.set(if time < WORTH_SHARING {
-            Record::new(key, before.short().saturating_add(1), before.surprises(), 0)
+            Record::new(key, (in_a_row + 1).min(ENOUGH), 0)
         } else {
-            let surprises = before.surprises() + u8::from(before.was_short_enough());
-            Record::new(key, 0, surprises.min(ENOUGH.len() as u8 - 1), UNMEASURED)
+            Record::new(key, 0, UNMEASURED)
         });
     });
 }
@@ -160,7 +144,7 @@ mod tests {
     #[test]
     fn a_loop_is_done_alone_when_it_was_short_several_times_in_a_row() {
         let _deadline = testing::deadline();
-        for _ in 0..ENOUGH[0] {
+        for _ in 0..ENOUGH {
             assert_eq!(advices(3), [Advice::Measure; 3]);
             record(LOOP, SHORT);
         }
@@ -175,28 +159,11 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_was_long_when_it_was_done_alone_must_be_short_more_often() {
-        let _deadline = testing::deadline();
-        for enough in ENOUGH.into_iter().chain([u8::MAX; 2]) {
-            advices(UNMEASURED.into());
-            // A long loop that is shared is no surprise.
-            record(LOOP, SHORT);
-            record(LOOP, LONG);
-            for _ in 0..enough {
-                assert_ne!(advice(LOOP), Advice::Alone);
-                record(LOOP, SHORT);
-            }
-            assert_eq!(advice(LOOP), Advice::Alone);
-            record(LOOP, LONG);
-        }
-    }
-
-    #[test]
     fn a_loop_that_is_short_only_sometimes_is_shared() {
         let _deadline = testing::deadline();
         for run in 0..100 {
             assert_ne!(advice(LOOP), Advice::Alone);
-            record(LOOP, if run % ENOUGH[0] == 0 { LONG } else { SHORT });
+            record(LOOP, if run % ENOUGH == 0 { LONG } else { SHORT });
         }
     }
 

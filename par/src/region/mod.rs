@@ -34,13 +34,9 @@ use crate::{
     thread_pool::state::PoolState,
 };
 use body::ErasedBody;
-use claims::{Claimer, Counters, Measuring, Partition, Stopwatch};
+use claims::{Claimer, Counters, Measuring, Partition};
 use history::{Advice, Key};
-use std::{
-    cell::{Cell, OnceCell},
-    thread,
-    time::Duration,
-};
+use std::{cell::OnceCell, thread, time::Duration};
 
 /// How often a region that needs a slot looks for a free one.
 const SLOT_INTERVAL: Duration = Duration::from_millis(1);
@@ -50,8 +46,6 @@ const SLOT_INTERVAL: Duration = Duration::from_millis(1);
 pub(crate) struct Plan {
     /// The largest number of participants, the opener included.
     pub(crate) participants: usize,
-    /// The number of items that the units consist of; 0 if it is not known.
-    pub(crate) items: usize,
     /// The units, and how participants claim them.
     pub(crate) partition: Partition,
     /// Whether the opener may begin alone, to see whether the region is worth opening.
@@ -71,11 +65,8 @@ pub(crate) fn run<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
     let opening = Opening::new(pool, plan, body, participants);
     if participants == 1 || plan.partition.is_one_run() {
         opening.participate(&mut Claimer::alone(plan.partition, plan.most));
-    } else if let Some(stopwatch) = pool.stopwatch
-        && plan.may_begin_alone
-        && plan.partition.may_begin_alone()
-    {
-        run_by_history(pool, stopwatch, plan, opening);
+    } else if plan.may_begin_alone && plan.partition.may_begin_alone() {
+        run_by_history(pool, plan, &opening);
     } else {
         opening.share(pool, plan, None);
     }
@@ -83,37 +74,25 @@ pub(crate) fn run<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
 
 /// Runs a region that its opener may begin alone, by what it remembers of it.
 #[inline]
-fn run_by_history<'r, B: RegionBody>(
-    pool: &'r PoolState,
-    mut stopwatch: Stopwatch,
-    plan: &Plan,
-    opening: Opening<'r, B>,
-) {
+fn run_by_history<'r, B: RegionBody>(pool: &'r PoolState, plan: &Plan, opening: &Opening<'r, B>) {
     let partition = plan.partition;
-    let key = Key::of::<B>(plan.items);
-    let advice = history::advice(key);
+    let key = Key::of::<B>(partition.units());
+    let advice = if pool.stopwatch.is_quick() { history::advice(key) } else { Advice::Share };
+    let tell = |took| {
+        if advice != Advice::Share {
+            history::record(key, took);
+        }
+    };
     let was_short = advice == Advice::Alone;
-    let told = Cell::new(None);
-    let tell = |time| told.set(Some(time));
     if was_short || partition.is_probed() {
         let open = |rest| opening.open(Claimed::new(pool)?, rest);
-        let mut measuring = Measuring::probing(stopwatch, &open, was_short, &tell);
+        let mut measuring = Measuring::probing(pool.stopwatch, &open, was_short, &tell);
         opening.participate(&mut Claimer::probing(partition, &mut measuring));
     } else if advice == Advice::Measure {
-        let mut measuring = Measuring::sharing(stopwatch, &tell);
-        stopwatch.start();
+        let mut measuring = Measuring::sharing(pool.stopwatch, &tell);
         opening.share(pool, plan, Some(&mut measuring));
-        // The other participants may have the longer units.
-        drop(opening);
-        stopwatch.lap();
-        told.set(Some(told.get().unwrap_or(0).max(stopwatch.total())));
     } else {
         opening.share(pool, plan, None);
-    }
-    if let Some(time) = told.get()
-        && advice != Advice::Share
-    {
-        history::record(key, time);
     }
 }
 

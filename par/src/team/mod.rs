@@ -147,8 +147,7 @@ impl ThreadPool {
         };
         // Each member claims one unit and no second one, because all are claimed when the members first meet.
         let partition = Partition::new(count, Kind::Dynamic { grain: 1 });
-        let plan =
-            Plan { participants: count, items: 0, partition, may_begin_alone: false, most: 1, flush: false };
+        let plan = Plan { participants: count, partition, may_begin_alone: false, most: 1, flush: false };
         if count == 1 {
             region::run(pool, &plan, &team)
         } else {

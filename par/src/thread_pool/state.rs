@@ -32,8 +32,8 @@ pub(crate) struct PoolState {
     pub(crate) idle: Patience,
     /// Of a thread that waits for other threads.
     pub(crate) patience: Patience,
-    /// Measures short loops; `None` if they are shared like others.
-    pub(crate) stopwatch: Option<Stopwatch>,
+    /// Measures short loops.
+    pub(crate) stopwatch: Stopwatch,
     stop: AtomicBool,
     /// Parallel regions that may be joined.
     pub(crate) regions: RegionSlots,
@@ -53,14 +53,13 @@ impl PoolState {
         workers: usize,
         idle: Patience,
         patience: Patience,
-        stopwatch: Option<Stopwatch>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             process,
             workers,
             idle,
             patience,
-            stopwatch,
+            stopwatch: Stopwatch::calibrated(),
             stop: AtomicBool::new(false),
             regions: RegionSlots::new(workers),
             jobs: JobQueue::new(workers),

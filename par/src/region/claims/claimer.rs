@@ -7,16 +7,12 @@ use std::ops::Range;
 /// If the first unit takes this long, in nanoseconds, the region is opened at once.
 const LONG_UNIT: u64 = 40;
 
-/// The opener of a loop of which nothing is known does not conclude from the first unit how long this many
-/// units take, or more: the clock is too coarse.
+/// An opener does not conclude from the first unit how long this many units take, or more: the clock is too
+/// coarse.
 const MANY: usize = 16;
 
-/// Units must take one thread at least this many nanoseconds to be shared: a thread that helps costs some 300
-/// to 800.
+/// Units must take one thread so many nanoseconds to be shared: a thread that helps costs some 300 to 800.
 pub(crate) const WORTH_SHARING: u64 = 1500;
-
-/// The first run of a loop that was short has this part of its units.
-const FIRST: usize = 64;
 
 /// Opens the region for the units that are left. `None` where it cannot be opened.
 pub(crate) type OpenRegion<'a> = dyn Fn(Partition) -> Option<&'a Counters> + 'a;
@@ -37,7 +33,8 @@ pub(crate) struct Claimer<'a> {
     /// Alone: how many units to claim at a time.
     most: usize,
     batch: AdaptiveBatch,
-    /// Of an opener that has not found out yet how long the units take.
+    /// Of an opener that has not found out yet how long the units take. A reference, because claimers are
+    /// moved.
     measuring: Option<&'a mut Measuring<'a>>,
 }
 
@@ -47,6 +44,8 @@ pub(crate) struct Measuring<'a> {
     /// How many units were done when the stopwatch was read last. For an opener that is not alone: how many
     /// its first run has.
     done: usize,
+    /// For an opener that is not alone: how long the loop takes one thread, by its first run.
+    estimate: Option<u64>,
     /// Gets how long the loop takes.
     tell: &'a Tell<'a>,
     way: Way<'a>,
@@ -65,7 +64,7 @@ enum Way<'a> {
 impl<'a> Measuring<'a> {
     /// For an opener that shares the loop.
     pub(crate) fn sharing(stopwatch: Stopwatch, tell: &'a Tell<'a>) -> Self {
-        Self { stopwatch, done: 0, tell, way: Way::Shares }
+        Self { stopwatch, done: 0, estimate: None, tell, way: Way::Shares }
     }
 
     /// For an opener that begins alone, and calls `open` for the remaining units if the first ones show that
@@ -117,7 +116,7 @@ impl<'a> Claimer<'a> {
         Self { measuring: Some(measuring), ..Self::alone(partition, usize::MAX) }
     }
 
-    /// Lets the opener of an open region measure its first run.
+    /// Lets the opener of an open region measure its first run, and how long it takes part.
     pub(crate) fn measure(&mut self, measuring: &'a mut Measuring<'a>) {
         self.measuring = Some(measuring);
     }
@@ -151,26 +150,31 @@ impl<'a> Claimer<'a> {
         }
     }
 
-    /// The opener of an open region measures its first run.
+    /// The opener of an open region measures its first run. If that has the shortest units, the loop takes at
+    /// least as long as the opener takes part.
     fn claim_measured(&mut self, limit: usize) -> Option<Range<usize>> {
         let Some(measuring) = self.measuring.take() else { return self.claim_next(limit) };
-        if let Some(took) = measuring.stopwatch.lap() {
-            (measuring.tell)(of_units(took, measuring.done, self.partition.units));
-            return self.claim_next(limit);
+        if measuring.estimate.is_none() {
+            let took = measuring.stopwatch.lap();
+            measuring.estimate = took.map(|took| of_units(took, measuring.done, self.partition.units));
         }
         let run = self.claim_next(limit);
         if let Some(run) = &run {
-            measuring.done = run.len();
-            measuring.stopwatch.start();
+            if measuring.done == 0 {
+                measuring.done = run.len();
+                measuring.stopwatch.start();
+            }
             self.measuring = Some(measuring);
+        } else if let Some(estimate) = measuring.estimate {
+            measuring.stopwatch.lap();
+            (measuring.tell)(estimate.max(measuring.stopwatch.total()));
         }
         run
     }
 
     /// Opens the region if the units left take long enough. Otherwise the caller stays alone, for one unit,
     /// then for a few, then for an eighth of them, then for all. In a loop that was short it stays alone for
-    /// a sixty-fourth of the units, for an eighth, then for all; of few units for one, and then for as many
-    /// as before. So if some are long this time, though not the first ones, others may still be shared.
+    /// one unit, or a sixteenth of many, then for all.
     #[inline]
     fn decide(&mut self, limit: usize) {
         let Some(measuring) = self.measuring.as_deref_mut() else { return };
@@ -178,7 +182,7 @@ impl<'a> Claimer<'a> {
         let (done, units) = (self.next, self.partition.units);
         let Some(took) = measuring.stopwatch.lap() else {
             measuring.stopwatch.start();
-            self.most = if was_short { units.div_ceil(FIRST) } else { 1 };
+            self.most = if was_short { (units / 16).max(1) } else { 1 };
             return;
         };
         if done >= units.min(limit) {
@@ -191,14 +195,13 @@ impl<'a> Claimer<'a> {
             return;
         }
         let (measured, left) = (done - measuring.done, units - done);
-        let are_worth_it = takes(took, measured, left, WORTH_SHARING);
-        let share = match was_short {
-            true => took >= LONG_UNIT && are_worth_it,
-            false if measuring.done == 0 && units >= MANY => took >= LONG_UNIT,
-            false => are_worth_it,
+        let share = if measuring.done == 0 && !was_short && units >= MANY {
+            took >= LONG_UNIT
+        } else {
+            takes(took, measured, left, WORTH_SHARING)
         };
-        let rest = share.then(|| self.partition.after(done));
-        if let Some(rest) = rest.filter(|rest| !rest.is_one_run()) {
+        let rest = self.partition.after(done);
+        if share && !rest.is_one_run() {
             (measuring.tell)(of_units(took, measured, units).max(WORTH_SHARING));
             self.most = usize::MAX;
             self.measuring = None;
@@ -208,8 +211,6 @@ impl<'a> Claimer<'a> {
             return;
         }
         self.most = match (measuring.done, was_short) {
-            (_, true) if units < MANY => done,
-            (_, true) => 7 * done,
             (0, false) => (units / 16).clamp(1, 64),
             (1, false) => (units / 8).max(1),
             _ => usize::MAX,

@@ -1,13 +1,10 @@
 //! How long units of less than a microsecond take.
 
 use super::ticks;
-use std::{hint::black_box, ops::RangeInclusive, time::Instant};
+use std::{hint::black_box, time::Instant};
 
 /// A clock that takes longer to read, in nanoseconds, is no use for loops of a microsecond.
 const QUICK: u64 = 100;
-
-/// The lengths of a tick that a clock may have: those of clocks of 10 MHz to 16 GHz.
-const TICK: RangeInclusive<u64> = 1 << (FRACTION - 4)..=100 << FRACTION;
 
 /// What a participant does between two runs takes about so many nanoseconds.
 const CLAIM: u64 = 15;
@@ -29,26 +26,31 @@ pub(crate) struct Stopwatch {
 
 impl Stopwatch {
     /// Measures on this machine how long a tick is, and how long it takes to read the clock. That takes some
-    /// microseconds. `None` if the clock is too slow, or does not go as a clock should.
-    pub(crate) fn calibrated() -> Option<Self> {
+    /// microseconds.
+    pub(crate) fn calibrated() -> Self {
         const READINGS: u64 = 64;
         let mean = || {
             let begin = ticks::now();
             (0..READINGS).for_each(|_| _ = black_box(ticks::now()));
             ticks::now().saturating_sub(begin) / (READINGS + 1)
         };
-        let (begin, first) = moment();
+        let (begin, first) = (Instant::now(), ticks::now());
         // The least of several means: the thread may lose its processor.
-        let reading = (0..4).map(|_| mean()).min()?;
-        let (end, last) = moment();
-        let nanos = (end - begin).as_nanos() as u64;
-        let tick = (nanos << FRACTION).checked_div(last.saturating_sub(first))?;
-        let reading = reading.saturating_mul(tick) >> FRACTION;
-        (TICK.contains(&tick) && reading <= QUICK).then_some(Self { tick, reading, readings: None })
+        let reading = (0..4).map(|_| mean()).min().unwrap_or_default();
+        let (nanos, ticks) = (begin.elapsed().as_nanos() as u64, ticks::now().saturating_sub(first));
+        let tick = (nanos << FRACTION) / ticks.max(1);
+        let stopwatch = Self { tick, reading: 0, readings: None };
+        Self { reading: stopwatch.nanos(0, reading), ..stopwatch }
+    }
+
+    /// Whether the clock can be read often.
+    #[inline]
+    pub(crate) fn is_quick(&self) -> bool {
+        self.reading <= QUICK
     }
 
     #[inline]
-    pub(crate) fn start(&mut self) {
+    pub(super) fn start(&mut self) {
         let now = now();
         self.readings = Some((now, now));
     }
@@ -56,13 +58,13 @@ impl Stopwatch {
     /// The time from the start to the last call of [`lap`](Self::lap), readings included; zero if it was not
     /// started.
     #[inline]
-    pub(crate) fn total(&self) -> u64 {
+    pub(super) fn total(&self) -> u64 {
         self.readings.map_or(0, |(begin, since)| self.nanos(begin, since))
     }
 
     /// The time of the units since the start or the last call; `None` if the stopwatch was not started.
     #[inline]
-    pub(crate) fn lap(&mut self) -> Option<u64> {
+    pub(super) fn lap(&mut self) -> Option<u64> {
         let (begin, since) = self.readings?;
         let now = now();
         self.readings = Some((begin, now));
@@ -74,19 +76,6 @@ impl Stopwatch {
     fn nanos(&self, begin: u64, end: u64) -> u64 {
         ((u128::from(end.saturating_sub(begin)) * u128::from(self.tick)) >> FRACTION) as u64
     }
-}
-
-/// The time by both clocks. Of several attempts it is the one that took the shortest time: the thread may
-/// lose its processor between two readings.
-fn moment() -> (Instant, u64) {
-    let attempt = || {
-        let before = ticks::now();
-        let now = Instant::now();
-        let took = ticks::now().saturating_sub(before);
-        (took, (now, before + took / 2))
-    };
-    let (_, moment) = (0..8).map(|_| attempt()).min_by_key(|&(took, _)| took).expect("there are attempts");
-    moment
 }
 
 /// The time now; in a test that has stopped the clock of its thread, the time that the test says.
@@ -123,28 +112,5 @@ pub(crate) mod stopped {
     /// Lets the clock of this thread, which is stopped, go on by this time.
     pub(crate) fn advance(time: Duration) {
         NOW.set(Some(NOW.get().expect("the clock is stopped") + time.as_nanos() as u64));
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    /// The two clocks agree, however often the thread loses its processor.
-    #[test]
-    fn times_are_in_nanoseconds() {
-        let _deadline = testing::deadline();
-        for _ in 0..20 {
-            let Some(mut stopwatch) = Stopwatch::calibrated() else { continue };
-            let outer = Instant::now();
-            stopwatch.start();
-            let inner = Instant::now();
-            while inner.elapsed() < Duration::from_millis(1) {}
-            let inner = inner.elapsed().as_nanos() as u64;
-            stopwatch.lap();
-            let (total, outer) = (stopwatch.total(), outer.elapsed().as_nanos() as u64);
-            assert!(inner <= total + total / 4 && total <= outer + outer / 4, "{inner} {total} {outer}");
-        }
     }
 }
