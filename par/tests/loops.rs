@@ -370,8 +370,7 @@ fn many_foreign_threads_may_use_one_pool() {
             s.spawn(|| {
                 for _ in 0..200 {
                     let sum = AtomicUsize::new(0);
-                    // Under this schedule the workers are called also for a loop as short as this one.
-                    (0..50).par().on(&pool).schedule(Schedule::Static(Split::Consecutive)).for_each(|i| {
+                    (0..50).par().on(&pool).for_each(|i| {
                         sum.fetch_add(i, Relaxed);
                     });
                     assert_eq!(sum.into_inner(), 1225);

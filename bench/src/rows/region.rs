@@ -25,7 +25,7 @@ pub fn rows() -> Vec<Row> {
         Row::lower(
             "region/empty-hot",
             "ns",
-            "a loop of as many empty items as threads, from outside the pool, back to back: all threads are awake; ours does so short a loop on the calling thread",
+            "a loop of as many empty items as threads, opened from outside the pool, back to back: all threads are awake",
             move |context| empty(context, hot(context)),
         )
         .bar(1000.0)

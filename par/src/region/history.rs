@@ -1,25 +1,30 @@
 //! What a thread remembers of the loops that it has opened: which ones one thread does sooner than two.
 //!
-//! A thread that helps costs more than a microsecond's work, and hundreds of times that if it sleeps. How
-//! long a loop takes is not known before it has run, but programs open the same loops again and again.
+//! A thread that helps costs more than a microsecond's work. How long a loop takes is not known before it has
+//! run, but programs open the same loops again and again.
 //!
 //! 1. A loop has a [`Key`]: its code and its number of units. A thread keeps a [`Record`] of each of some
 //!    loops, in a table of its own.
 //! 2. The opener of a loop that it shares measures how long its first run of units takes, and how long it
 //!    takes part. It records how long the whole loop would take one thread: at least as long as it takes part
 //!    itself, because the first units may be the shortest ones.
-//! 3. A loop that was shorter than [`WORTH_SHARING`] several times in a row is done by its opener alone, in
-//!    two runs. The opener measures both. If the first one shows that the units left are worth it, the opener
-//!    opens the region for them. Then, or if the whole loop was not short, the record begins anew.
-//! 4. The opener of any other loop does not measure it the next [`UNMEASURED`] times.
+//! 3. A loop that was [`SHORT`] several times in a row is done by its opener alone, in two or three runs. The
+//!    opener measures each of them. If one shows that the units left are worth it, the opener opens the
+//!    region for them. Then, or if the whole loop was not short, the record begins anew.
+//! 4. The opener of any other loop does not measure it the next [`UNMEASURED`] times. It shares a loop of few
+//!    units and almost no work, too, because such a loop has ended before another thread comes.
 //!
 //! So a loop that takes sometimes long and sometimes not is shared. A loop that was always short, and takes
-//! long for the first time, is shared after a unit, or a sixteenth of many; only if these are short and the
+//! long for the first time, is shared after a unit or an eighth of them; only if these are short and the
 //! others long, its opener does it alone this once. Two loops whose keys have the same place in the table
 //! displace each other, and are shared. Where it takes long to read the clock, all loops are shared.
 
 use super::{RegionBody, body::ErasedBody, claims::WORTH_SHARING};
-use std::cell::Cell;
+use std::{cell::Cell, ops::Range, time::Duration};
+
+/// Loops that take one thread this long are done sooner by one thread than by two. To share a shorter loop
+/// costs less than to measure it.
+const SHORT: Range<Duration> = Duration::from_nanos(400)..WORTH_SHARING;
 
 /// How often in a row a loop was short before its opener does it alone.
 const ENOUGH: u8 = 4;
@@ -113,17 +118,18 @@ pub(super) fn advice(key: Key) -> Advice {
     })
 }
 
-/// Remembers how long a loop would take one thread, in nanoseconds.
+/// Remembers how long a loop would take one thread. A loop of many units is begun alone and measured in any
+/// case, so however short it is, it is better done alone.
 #[cold]
-pub(super) fn record(key: Key, time: u64) {
+pub(super) fn record(key: Key, time: Duration, has_many_units: bool) {
+    let time = if has_many_units { time.max(SHORT.start) } else { time };
     RECORDS.with(|records| {
         let place = &records[key.place()];
         let before = place.get();
         let in_a_row = if before.is_of(key) { before.short() } else { 0 };
-        place.set(if time < WORTH_SHARING {
-            Record::new(key, (in_a_row + 1).min(ENOUGH), 0)
-        } else {
-            Record::new(key, 0, UNMEASURED)
+        place.set(match SHORT.contains(&time) {
+            true => Record::new(key, (in_a_row + 1).min(ENOUGH), 0),
+            false => Record::new(key, 0, UNMEASURED),
         });
     });
 }
@@ -134,8 +140,8 @@ mod tests {
     use std::{iter, thread};
 
     const LOOP: Key = Key(7 << 16);
-    const LONG: u64 = WORTH_SHARING;
-    const SHORT: u64 = 0;
+    const LONG: Duration = WORTH_SHARING;
+    const TINY: Duration = Duration::from_nanos(399);
 
     fn advices(count: usize) -> Vec<Advice> {
         iter::repeat_with(|| advice(LOOP)).take(count).collect()
@@ -146,16 +152,27 @@ mod tests {
         let _deadline = testing::deadline();
         for _ in 0..ENOUGH {
             assert_eq!(advices(3), [Advice::Measure; 3]);
-            record(LOOP, SHORT);
+            record(LOOP, SHORT.start, false);
         }
         assert_eq!(advices(100), [Advice::Alone; 100]);
-        record(LOOP, SHORT);
+        record(LOOP, SHORT.start, false);
         assert_eq!(advice(LOOP), Advice::Alone);
         // Another thread knows nothing of it.
         assert_eq!(thread::spawn(|| advice(LOOP)).join().unwrap(), Advice::Measure);
-        record(LOOP, LONG);
-        assert_eq!(advices(UNMEASURED.into()), [Advice::Share; UNMEASURED as usize]);
-        assert_eq!(advices(2), [Advice::Measure; 2]);
+        for other in [LONG, TINY] {
+            record(LOOP, other, false);
+            assert_eq!(advices(UNMEASURED.into()), [Advice::Share; UNMEASURED as usize]);
+            assert_eq!(advices(2), [Advice::Measure; 2]);
+        }
+    }
+
+    #[test]
+    fn a_loop_of_many_units_and_almost_no_work_is_done_alone() {
+        let _deadline = testing::deadline();
+        (0..ENOUGH).for_each(|_| record(LOOP, TINY, true));
+        assert_eq!(advice(LOOP), Advice::Alone);
+        record(LOOP, LONG, true);
+        assert_eq!(advice(LOOP), Advice::Share);
     }
 
     #[test]
@@ -163,7 +180,7 @@ mod tests {
         let _deadline = testing::deadline();
         for run in 0..100 {
             assert_ne!(advice(LOOP), Advice::Alone);
-            record(LOOP, if run % ENOUGH == 0 { LONG } else { SHORT });
+            record(LOOP, if run % ENOUGH == 0 { LONG } else { SHORT.start }, false);
         }
     }
 
@@ -174,7 +191,7 @@ mod tests {
         assert_eq!(LOOP.place(), other.place());
         for key in [LOOP, other].into_iter().cycle().take(100) {
             assert_eq!(advice(key), Advice::Measure);
-            record(key, SHORT);
+            record(key, SHORT.start, false);
         }
     }
 }

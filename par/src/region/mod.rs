@@ -64,7 +64,7 @@ pub(crate) fn run<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
     let participants = plan.participants.clamp(1, pool.threads());
     let opening = Opening::new(pool, plan, body, participants);
     if participants == 1 || plan.partition.is_one_run() {
-        opening.participate(&mut Claimer::alone(plan.partition, plan.most));
+        opening.participate(|| Claimer::alone(plan.partition, plan.most));
     } else if plan.may_begin_alone && plan.partition.may_begin_alone() {
         run_by_history(pool, plan, &opening);
     } else {
@@ -80,14 +80,14 @@ fn run_by_history<'r, B: RegionBody>(pool: &'r PoolState, plan: &Plan, opening: 
     let advice = if pool.stopwatch.is_quick() { history::advice(key) } else { Advice::Share };
     let tell = |took| {
         if advice != Advice::Share {
-            history::record(key, took);
+            history::record(key, took, partition.is_probed());
         }
     };
     let was_short = advice == Advice::Alone;
     if was_short || partition.is_probed() {
         let open = |rest| opening.open(Claimed::new(pool)?, rest);
         let mut measuring = Measuring::probing(pool.stopwatch, &open, was_short, &tell);
-        opening.participate(&mut Claimer::probing(partition, &mut measuring));
+        opening.participate(|| Claimer::probing(partition, &mut measuring));
     } else if advice == Advice::Measure {
         let mut measuring = Measuring::sharing(pool.stopwatch, &tell);
         opening.share(pool, plan, Some(&mut measuring));
@@ -131,7 +131,7 @@ pub(crate) fn run_shared<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B)
     };
     let opening = Opening::new(pool, plan, body, plan.participants);
     let counters = opening.open(claimed, plan.partition).expect("a region is opened once");
-    opening.participate(&mut Claimer::new(plan.partition, counters, own_block(pool)));
+    opening.participate(|| Claimer::new(plan.partition, counters, own_block(pool)));
 }
 
 /// A region from its opener's side. When it is dropped, at the end or by unwinding, it waits until every
@@ -186,21 +186,19 @@ impl<'r, B: RegionBody> Opening<'r, B> {
         'r: 't,
     {
         let counters = Claimed::new(pool).and_then(|claimed| self.open(claimed, plan.partition));
-        let mut claimer = match counters {
-            Some(counters) => Claimer::new(plan.partition, counters, own_block(pool)),
-            None => Claimer::alone(plan.partition, plan.most),
-        };
-        if let Some(measuring) = measuring
-            && counters.is_some()
-        {
-            claimer.measure(measuring);
-        }
-        self.participate(&mut claimer);
+        self.participate(|| {
+            let Some(counters) = counters else { return Claimer::alone(plan.partition, plan.most) };
+            let claimer = Claimer::new(plan.partition, counters, own_block(pool));
+            match measuring {
+                Some(measuring) => claimer.measuring(measuring),
+                None => claimer,
+            }
+        });
     }
 
     #[inline]
-    fn participate(&self, claimer: &mut Claimer<'_>) {
-        flushed(self.flush, || self.body.participate(claimer));
+    fn participate<'t>(&self, claimer: impl FnOnce() -> Claimer<'t>) {
+        flushed(self.flush, || self.body.participate(claimer()));
     }
 }
 

@@ -168,7 +168,7 @@ struct Team<'p, F, R> {
 type Outcome<R> = Result<R, Payload>;
 
 impl<F: Fn(&Member<'_>) -> R + Sync, R: Send> RegionBody for Team<'_, F, R> {
-    fn participate(&self, claimer: &mut Claimer<'_>) {
+    fn participate(&self, mut claimer: Claimer<'_>) {
         let index = claimer.claim(usize::MAX).expect("a unit for each member").start;
         self.barrier.wait().unwrap_or_else(|_| unreachable!("no member leaves before all have come"));
         let member = Member { index, barrier: &self.barrier, pool: self.pool };

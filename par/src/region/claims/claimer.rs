@@ -2,23 +2,23 @@
 
 use super::{AdaptiveBatch, Counters, Kind, Partition, counters::Counter, stopwatch::Stopwatch};
 use crate::sync::atomic::Ordering::*;
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
-/// If the first unit takes this long, in nanoseconds, the region is opened at once.
-const LONG_UNIT: u64 = 40;
+/// If the first unit takes this long, the region is opened at once.
+const LONG_UNIT: Duration = Duration::from_nanos(40);
 
 /// An opener does not conclude from the first unit how long this many units take, or more: the clock is too
 /// coarse.
 const MANY: usize = 16;
 
-/// Units must take one thread so many nanoseconds to be shared: a thread that helps costs some 300 to 800.
-pub(crate) const WORTH_SHARING: u64 = 1500;
+/// Units must take one thread this long to be shared: a thread that helps costs some 300 to 800 ns.
+pub(crate) const WORTH_SHARING: Duration = Duration::from_nanos(1500);
 
 /// Opens the region for the units that are left. `None` where it cannot be opened.
 pub(crate) type OpenRegion<'a> = dyn Fn(Partition) -> Option<&'a Counters> + 'a;
 
-/// Gets the time that the whole loop would take one thread, in nanoseconds.
-pub(crate) type Tell<'a> = dyn Fn(u64) + 'a;
+/// Gets the time that the whole loop would take one thread.
+pub(crate) type Tell<'a> = dyn Fn(Duration) + 'a;
 
 /// Claims units for one participant, run by run.
 pub(crate) struct Claimer<'a> {
@@ -45,7 +45,7 @@ pub(crate) struct Measuring<'a> {
     /// its first run has.
     done: usize,
     /// For an opener that is not alone: how long the loop takes one thread, by its first run.
-    estimate: Option<u64>,
+    estimate: Option<Duration>,
     /// Gets how long the loop takes.
     tell: &'a Tell<'a>,
     way: Way<'a>,
@@ -116,9 +116,10 @@ impl<'a> Claimer<'a> {
         Self { measuring: Some(measuring), ..Self::alone(partition, usize::MAX) }
     }
 
-    /// Lets the opener of an open region measure its first run, and how long it takes part.
-    pub(crate) fn measure(&mut self, measuring: &'a mut Measuring<'a>) {
-        self.measuring = Some(measuring);
+    /// The same claimer, for the opener of an open region: it measures its first run, and how long it takes
+    /// part.
+    pub(crate) fn measuring(self, measuring: &'a mut Measuring<'a>) -> Self {
+        Self { measuring: Some(measuring), ..self }
     }
 
     /// Claims the next run, if there is one that begins before unit `limit`.
@@ -173,8 +174,8 @@ impl<'a> Claimer<'a> {
     }
 
     /// Opens the region if the units left take long enough. Otherwise the caller stays alone, for one unit,
-    /// then for a few, then for an eighth of them, then for all. In a loop that was short it stays alone for
-    /// one unit, or a sixteenth of many, then for all.
+    /// then for a few, then for an eighth of them, then for all. In a loop that was short it leaves out the
+    /// few, and of few units the eighth.
     #[inline]
     fn decide(&mut self, limit: usize) {
         let Some(measuring) = self.measuring.as_deref_mut() else { return };
@@ -182,7 +183,7 @@ impl<'a> Claimer<'a> {
         let (done, units) = (self.next, self.partition.units);
         let Some(took) = measuring.stopwatch.lap() else {
             measuring.stopwatch.start();
-            self.most = if was_short { (units / 16).max(1) } else { 1 };
+            self.most = 1;
             return;
         };
         if done >= units.min(limit) {
@@ -195,7 +196,7 @@ impl<'a> Claimer<'a> {
             return;
         }
         let (measured, left) = (done - measuring.done, units - done);
-        let share = if measuring.done == 0 && !was_short && units >= MANY {
+        let share = if measuring.done == 0 && units >= MANY {
             took >= LONG_UNIT
         } else {
             takes(took, measured, left, WORTH_SHARING)
@@ -212,6 +213,7 @@ impl<'a> Claimer<'a> {
         }
         self.most = match (measuring.done, was_short) {
             (0, false) => (units / 16).clamp(1, 64),
+            (0, true) if units >= MANY => units / 8,
             (1, false) => (units / 8).max(1),
             _ => usize::MAX,
         };
@@ -258,12 +260,13 @@ impl<'a> Claimer<'a> {
 }
 
 /// How long `units` take if `done` of them took this long.
-fn of_units(took: u64, done: usize, units: usize) -> u64 {
-    took.saturating_mul(units as u64) / done.max(1) as u64
+fn of_units(took: Duration, done: usize, units: usize) -> Duration {
+    Duration::from_nanos((took.as_nanos() as u64).saturating_mul(units as u64) / done.max(1) as u64)
 }
 
 /// Whether `units` take at least `time` if `done` of them took this long. Without a division, which takes
 /// longer than the rest of a decision.
-fn takes(took: u64, done: usize, units: usize, time: u64) -> bool {
-    took.saturating_mul(units as u64) >= time * done as u64
+fn takes(took: Duration, done: usize, units: usize, time: Duration) -> bool {
+    let nanos = |time: Duration| time.as_nanos() as u64;
+    nanos(took).saturating_mul(units as u64) >= nanos(time) * done as u64
 }

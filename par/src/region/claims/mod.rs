@@ -43,7 +43,6 @@ mod claimer;
 mod counters;
 mod partition;
 mod stopwatch;
-mod ticks;
 
 pub(crate) use adaptive::AdaptiveBatch;
 pub(crate) use claimer::{Claimer, Measuring, WORTH_SHARING};

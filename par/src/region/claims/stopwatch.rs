@@ -1,46 +1,38 @@
 //! How long units of less than a microsecond take.
 
-use super::ticks;
-use std::{hint::black_box, time::Instant};
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
 
-/// A clock that takes longer to read, in nanoseconds, is no use for loops of a microsecond.
-const QUICK: u64 = 100;
+/// A clock that takes longer to read is no use for loops of a microsecond.
+const QUICK: Duration = Duration::from_nanos(100);
 
-/// What a participant does between two runs takes about so many nanoseconds.
-const CLAIM: u64 = 15;
-
-/// The fraction of a nanosecond in which the length of a tick is given, as a power of two.
-const FRACTION: u32 = 20;
+/// What a participant does between two runs takes about this long.
+const CLAIM: Duration = Duration::from_nanos(15);
 
 /// A stopwatch for runs of units. It subtracts the time that it takes to read the clock and to claim a run.
-/// Times are in nanoseconds: arithmetic of [`Duration`](std::time::Duration) takes as long as a reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch {
-    /// The length of a tick, in nanoseconds / 2^[`FRACTION`].
-    tick: u64,
     /// How long one reading takes.
-    reading: u64,
-    /// When it was started, and when it was read last, in ticks.
-    readings: Option<(u64, u64)>,
+    reading: Duration,
+    begin: Option<Instant>,
+    /// When it was read last.
+    since: Option<Instant>,
 }
 
 impl Stopwatch {
-    /// Measures on this machine how long a tick is, and how long it takes to read the clock. That takes some
-    /// microseconds.
+    /// Measures how long it takes to read the clock on this machine, which takes some microseconds.
     pub(crate) fn calibrated() -> Self {
-        const READINGS: u64 = 64;
+        const READINGS: u32 = 16;
         let mean = || {
-            let begin = ticks::now();
-            (0..READINGS).for_each(|_| _ = black_box(ticks::now()));
-            ticks::now().saturating_sub(begin) / (READINGS + 1)
+            let begin = Instant::now();
+            (0..READINGS).for_each(|_| _ = black_box(Instant::now()));
+            begin.elapsed() / (READINGS + 1)
         };
-        let (begin, first) = (Instant::now(), ticks::now());
         // The least of several means: the thread may lose its processor.
         let reading = (0..4).map(|_| mean()).min().unwrap_or_default();
-        let (nanos, ticks) = (begin.elapsed().as_nanos() as u64, ticks::now().saturating_sub(first));
-        let tick = (nanos << FRACTION) / ticks.max(1);
-        let stopwatch = Self { tick, reading: 0, readings: None };
-        Self { reading: stopwatch.nanos(0, reading), ..stopwatch }
+        Self { reading, begin: None, since: None }
     }
 
     /// Whether the clock can be read often.
@@ -49,68 +41,59 @@ impl Stopwatch {
         self.reading <= QUICK
     }
 
-    #[inline]
-    pub(super) fn start(&mut self) {
-        let now = now();
-        self.readings = Some((now, now));
+    pub(crate) fn start(&mut self) {
+        self.begin = Some(now());
+        self.since = self.begin;
     }
 
     /// The time from the start to the last call of [`lap`](Self::lap), readings included; zero if it was not
     /// started.
-    #[inline]
-    pub(super) fn total(&self) -> u64 {
-        self.readings.map_or(0, |(begin, since)| self.nanos(begin, since))
+    pub(crate) fn total(&self) -> Duration {
+        self.since.zip(self.begin).map_or(Duration::ZERO, |(since, begin)| since - begin)
     }
 
     /// The time of the units since the start or the last call; `None` if the stopwatch was not started.
-    #[inline]
-    pub(super) fn lap(&mut self) -> Option<u64> {
-        let (begin, since) = self.readings?;
+    pub(crate) fn lap(&mut self) -> Option<Duration> {
+        let since = self.since?;
         let now = now();
-        self.readings = Some((begin, now));
-        Some(self.nanos(since, now).saturating_sub(self.reading + CLAIM))
-    }
-
-    /// The time between two readings; zero if the thread has gone on to a processor whose clock is behind.
-    #[inline]
-    fn nanos(&self, begin: u64, end: u64) -> u64 {
-        ((u128::from(end.saturating_sub(begin)) * u128::from(self.tick)) >> FRACTION) as u64
+        self.since = Some(now);
+        Some((now - since).saturating_sub(self.reading + CLAIM))
     }
 }
 
 /// The time now; in a test that has stopped the clock of its thread, the time that the test says.
 #[inline]
-fn now() -> u64 {
+fn now() -> Instant {
     #[cfg(test)]
     if let Some(now) = stopped::now() {
         return now;
     }
-    ticks::now()
+    Instant::now()
 }
 
 /// A clock that goes on only when a test says so: how fast a machine is, also under a sanitizer, does not
 /// matter then.
 #[cfg(test)]
 pub(crate) mod stopped {
-    use super::{FRACTION, Stopwatch};
-    use std::{cell::Cell, time::Duration};
+    use super::{Duration, Instant, Stopwatch};
+    use std::cell::Cell;
 
     thread_local! {
-        static NOW: Cell<Option<u64>> = const { Cell::new(None) };
+        static NOW: Cell<Option<Instant>> = const { Cell::new(None) };
     }
 
-    pub(super) fn now() -> Option<u64> {
+    pub(super) fn now() -> Option<Instant> {
         NOW.get()
     }
 
     /// Stops the clock of this thread, and gives a stopwatch that reads it, each time for 20 ns.
     pub(crate) fn stopwatch() -> Stopwatch {
-        NOW.set(Some(0));
-        Stopwatch { tick: 1 << FRACTION, reading: 20, readings: None }
+        NOW.set(Some(Instant::now()));
+        Stopwatch { reading: Duration::from_nanos(20), begin: None, since: None }
     }
 
     /// Lets the clock of this thread, which is stopped, go on by this time.
     pub(crate) fn advance(time: Duration) {
-        NOW.set(Some(NOW.get().expect("the clock is stopped") + time.as_nanos() as u64));
+        NOW.set(Some(NOW.get().expect("the clock is stopped") + time));
     }
 }
