@@ -129,7 +129,7 @@ impl AcceptedPieces<'_> {
             let copies = prepared.as_ref().map_or(0, |prepared| link_all(tasks, node, &prepared.needs[at]));
             counts.push(copies + link(core, tasks, barrier.as_ref(), node, dependencies));
         }
-        let large = graphs.pieces_mut().take_large();
+        let large = graphs.take_large_pieces();
         drop(state);
         drop((forgotten, done, large));
         if let Some(prepared) = &mut prepared {

@@ -45,10 +45,8 @@ impl Pieces {
         self.dependencies.clear();
     }
 
-    /// Takes out what needs much memory, to be dropped outside the lock.
-    pub(super) fn take_large(&mut self) -> Option<Self> {
-        let is_large = self.dependencies.capacity().max(self.pieces.capacity()) > Self::MOST_KEPT;
-        is_large.then(|| mem::take(self))
+    fn is_large(&self) -> bool {
+        self.dependencies.capacity().max(self.pieces.capacity()) > Self::MOST_KEPT
     }
 
     fn push(&mut self, piece: &Submitted) {
@@ -235,9 +233,9 @@ impl Graphs {
         &self.pieces
     }
 
-    /// The same, to be changed.
-    pub(super) fn pieces_mut(&mut self) -> &mut Pieces {
-        &mut self.pieces
+    /// Takes the answers out if they need much memory, to be dropped outside the lock.
+    pub(super) fn take_large_pieces(&mut self) -> Option<Pieces> {
+        self.pieces.is_large().then(|| mem::take(&mut self.pieces))
     }
 
     /// The id of a barrier, which is in no graph: see [`submit_barrier`](super::Core::submit_barrier).

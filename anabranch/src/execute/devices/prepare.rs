@@ -79,6 +79,8 @@ fn prepare_for_device(
     let mut reads = task.accesses.iter().filter(|access| access.mode.reads());
     let copied =
         reads.try_for_each(|read| residents.bring(core, state, task, read, memory, &mut prepared.copies));
+    // The accesses have been checked before the first copy is submitted, so that none is left without its task.
+    debug_assert!(copied.is_ok() || prepared.copies.is_empty());
     if copied.is_ok() {
         for piece in pieces {
             prepared.needs.push(residents.needs(state, memory, piece.as_ref()));
