@@ -9,7 +9,11 @@ use pulp::{
     bytemuck::cast,
     x86::{V3, V4},
 };
-use std::arch::x86_64::{__m256, __m512};
+use std::{
+    arch::x86_64::{__m256, __m512},
+    hint::black_box,
+    mem::MaybeUninit,
+};
 
 /// A sweep in vectors of `N` cells, or of single cells where the grid is narrower. `vectorize` runs it.
 pub(super) struct Fused<'s, 'a, L: Lanes<N>, R, const N: usize, const IN: usize, const OUT: usize> {
@@ -24,12 +28,27 @@ impl<L: Lanes<N>, R: Rows<IN, OUT>, const N: usize, const IN: usize, const OUT: 
 
     #[inline(always)]
     fn call(self) {
+        align_frame();
         if self.sweep.width() < N {
             self.sweep.run::<1>(Arrays::<true>);
         } else {
             self.sweep.run::<N>(self.simd);
         }
     }
+}
+
+/// Aligns the frame of the function that this is inlined into to a cache line.
+///
+/// Vectors that do not fit into the registers stay in the frame. Without a value that must be aligned the
+/// compiler aligns a frame to 16 bytes only. A vector that lies across two pages then makes a sweep up to
+/// three times as slow, depending on how deep the stack is.
+#[inline(always)]
+fn align_frame() {
+    #[repr(align(64))]
+    struct Line {
+        _bytes: [u8; 64],
+    }
+    black_box(&MaybeUninit::<Line>::uninit());
 }
 
 impl Lanes<16> for V4 {
