@@ -28,7 +28,7 @@ fn on_one_processor(f: impl FnOnce() + Send) {
 }
 
 fn pool(threads: usize, policy: WaitPolicy) -> ThreadPool {
-    ThreadPool::builder().threads(threads).wait_policy(policy).build().unwrap()
+    ThreadPool::builder().threads(threads).wait_policy(policy).share_short_loops(true).build().unwrap()
 }
 
 #[test]

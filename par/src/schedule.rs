@@ -73,6 +73,11 @@ impl Consecutive {
         Self { len, by: By::Size(size.max(1)) }
     }
 
+    /// The number of items.
+    pub(crate) fn items(&self) -> usize {
+        self.len
+    }
+
     /// The number of chunks.
     pub fn chunks(&self) -> usize {
         match self.by {

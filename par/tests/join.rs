@@ -43,7 +43,7 @@ fn fib(n: u32) -> u64 {
 fn a_join_returns_both_results() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         assert_eq!(pool.join(|| "left", || vec![1, 2]), ("left", vec![1, 2]));
         for _ in 0..20 {
             assert_eq!(pool.install(|| fib(16)), 987);
@@ -64,7 +64,7 @@ fn a_deep_tree_of_joins_computes_its_sum() {
         left + right
     }
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         pool.install(|| assert_eq!(sum(0, 200_000), 200_000 * 199_999 / 2));
     }
 }
@@ -97,7 +97,7 @@ fn quicksort_with_joins_sorts() {
         join(|| sort(left), || sort(right));
     }
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         let mut values: Vec<u32> = (0..20_000_u32).map(|i| i.wrapping_mul(2_654_435_761) >> 12).collect();
         let mut expected = values.clone();
         expected.sort_unstable();
@@ -109,7 +109,7 @@ fn quicksort_with_joins_sorts() {
 #[test]
 fn both_halves_run_at_the_same_time() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(2).unwrap();
+    let pool = common::pool(2);
     let (left, right) = (AtomicBool::new(false), AtomicBool::new(false));
     let met = pool.join(
         || {
@@ -129,7 +129,7 @@ fn both_halves_run_at_the_same_time() {
 #[test]
 fn a_waiting_owner_helps_the_thread_that_took_its_half() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(2).unwrap();
+    let pool = common::pool(2);
     let caller = thread::current().id();
     for late in [false, true] {
         let (taken, helped) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -155,7 +155,7 @@ fn a_waiting_owner_helps_the_thread_that_took_its_half() {
 fn a_panic_is_passed_on_after_the_other_half_has_ended() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         for round in 0..100 {
             let (begun, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let work = || {
@@ -206,7 +206,7 @@ fn a_panic_unwinds_many_joins() {
         );
     }
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         for _ in 0..20 {
             let drops = AtomicUsize::new(0);
             let result = catch_unwind(AssertUnwindSafe(|| pool.install(|| descend(30, &drops))));
@@ -236,7 +236,7 @@ fn a_waiting_thread_takes_no_unrelated_work() {
         join(|| descend(depth - 1), || descend(depth - 1));
     }
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         pool.install(|| descend(7));
     }
 }
@@ -256,7 +256,7 @@ fn a_mutex_may_be_held_across_a_join() {
         }
     }
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         pool.install(|| descend(6, &Mutex::new(()), &AtomicUsize::new(0)));
     }
 }
@@ -265,7 +265,7 @@ fn a_mutex_may_be_held_across_a_join() {
 fn joins_and_loops_may_nest() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         let count = AtomicUsize::new(0);
         let half = || {
             (0..5).par().on(&pool).chunking(false).for_each(|_| {
@@ -284,7 +284,7 @@ fn joins_and_loops_may_nest() {
 #[test]
 fn a_join_may_go_to_another_pool_and_back() {
     let _deadline = testing::deadline();
-    let (here, there) = (ThreadPool::new(2).unwrap(), ThreadPool::new(3).unwrap());
+    let (here, there) = (common::pool(2), common::pool(3));
     fn descend(depth: usize, pools: [&ThreadPool; 2]) -> usize {
         if depth == 0 {
             linger();
@@ -303,7 +303,7 @@ fn a_join_may_go_to_another_pool_and_back() {
 fn many_threads_may_join_on_one_pool() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         // More threads than there are slots for their offers.
         let all_there = Barrier::new(40);
         let work = || {
@@ -323,7 +323,7 @@ fn many_threads_may_join_on_one_pool() {
 #[test]
 fn a_stopped_pool_runs_the_halves_one_after_the_other() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(3).unwrap();
+    let pool = common::pool(3);
     pool.stop();
     assert_eq!(pool.install(|| fib(12)), 144);
 }
@@ -343,7 +343,7 @@ fn a_worker_that_becomes_idle_later_takes_a_half() {
             }
         }
     }
-    let pool = ThreadPool::new(2).unwrap();
+    let pool = common::pool(2);
     pool.submit(Arc::new(Until));
     BUSY.wait();
     let right = AtomicBool::new(false);
@@ -368,7 +368,7 @@ fn a_job_does_not_run_inside_a_join() {
             self.0.store(true, Relaxed);
         }
     }
-    let pool = ThreadPool::new(1).unwrap();
+    let pool = common::pool(1);
     let flag = Arc::new(Flag(AtomicBool::new(false)));
     pool.join(
         || pool.submit(flag.clone()),
@@ -388,7 +388,7 @@ fn a_hundred_thousand_joins_may_nest() {
         if depth == 0 { 0 } else { join(|| descend(depth - 1), || 1).0 + 1 }
     }
     for threads in [1, 2, 4] {
-        let deep = move || ThreadPool::new(threads).unwrap().install(|| descend(100_000));
+        let deep = move || common::pool(threads).install(|| descend(100_000));
         let thread = thread::Builder::new().stack_size(512 << 20).spawn(deep).unwrap();
         assert_eq!(thread.join().unwrap(), 100_000);
     }
@@ -404,7 +404,7 @@ fn each_half_runs_in_the_floating_point_mode_of_its_join() {
         black_box(f32::MIN_POSITIVE) * black_box(0.5) == 0.0
     }
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         for _ in 0..50 {
             pool.install(|| {
                 // The outer half is pending, and may be offered, while inner joins run in other modes.
@@ -431,7 +431,7 @@ fn a_thread_that_takes_a_half_is_no_participant_of_the_owners_loop() {
     let _deadline = testing::deadline();
     assert_eq!(participant(), None);
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         pool.join(|| assert_eq!(participant(), None), || assert_eq!(participant(), None));
         for _ in 0..50 {
             (0..2).par().on(&pool).chunking(false).for_each(|_| {

@@ -31,7 +31,7 @@ fn panic_of<T>(result: Result<T, LoopError<Infallible>>) -> Panic {
 fn every_item_is_run_exactly_once() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         for schedule in SCHEDULES {
             for (items, grain) in [(0, 1), (1, 1), (2, 1), (7, 3), (100, 1), (1000, 64), (10, 100)] {
                 let counts: Vec<_> = (0..items).map(|_| AtomicUsize::new(0)).collect();
@@ -44,10 +44,39 @@ fn every_item_is_run_exactly_once() {
     }
 }
 
+/// A pool that does short loops on the calling thread, and loops of the same code that take longer now and
+/// then.
+#[test]
+fn loops_that_become_long_run_every_item_once() {
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let pool = &ThreadPool::new(threads).unwrap();
+        for items in [2, 7, 15, 100] {
+            let run = move || {
+                let counts: Vec<_> = (0..items).map(|_| AtomicUsize::new(0)).collect();
+                for round in 1..=300 {
+                    let long = [20, 60, 180].iter().position(|&long| long == round);
+                    let begin = long.map_or(items, |number| items * number / 3);
+                    counts.par().on(pool).enumerate().for_each(|(i, count)| {
+                        if (begin..begin + 10).contains(&i) {
+                            linger();
+                        }
+                        count.fetch_add(1, Relaxed);
+                    });
+                    let are_done = counts.iter().all(|count| count.load(Relaxed) == round);
+                    assert!(are_done, "{threads} threads, {items} items, round {round}");
+                }
+            };
+            // What a thread remembers of loops goes from pool to pool.
+            thread::scope(|s| s.spawn(run).join().unwrap());
+        }
+    }
+}
+
 #[test]
 fn consecutive_loops_do_not_mix() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(3).unwrap();
+    let pool = common::pool(3);
     for round in 0..20_000 {
         let sum = AtomicUsize::new(0);
         (0..4).par().on(&pool).for_each(|i| {
@@ -68,7 +97,7 @@ fn nested_loops_finish_at_any_depth() {
         }
     }
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         let leaves = AtomicUsize::new(0);
         descend(&pool, 10, &leaves);
         assert_eq!(leaves.into_inner(), 1024);
@@ -82,7 +111,7 @@ fn a_waiting_thread_takes_no_unrelated_work() {
     let _deadline = testing::deadline();
     thread_local!(static SCRATCH: RefCell<usize> = const { RefCell::new(0) });
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         for _ in 0..20 {
             (0..16).par().on(&pool).for_each(|_| {
                 SCRATCH.with(|scratch| {
@@ -101,7 +130,7 @@ fn a_waiting_thread_takes_no_unrelated_work() {
 fn a_lock_held_around_an_inner_loop_does_not_deadlock() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         let lock = parking_lot::Mutex::new(0);
         (0..16).par().on(&pool).for_each(|_| {
             let mut count = lock.lock();
@@ -116,7 +145,7 @@ fn a_lock_held_around_an_inner_loop_does_not_deadlock() {
 fn the_panic_of_the_lowest_item_is_returned_with_its_index() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         for schedule in SCHEDULES {
             for _ in 0..20 {
                 let panic = (0..64).par().on(&pool).schedule(schedule).try_for_each(|i| {
@@ -143,7 +172,7 @@ fn the_panic_of_the_lowest_item_is_returned_with_its_index() {
 fn items_before_a_panic_run_and_no_item_runs_twice() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         for schedule in SCHEDULES {
             let done: Vec<_> = (0..100).map(|_| AtomicUsize::new(0)).collect();
             let result = (0..100).par().on(&pool).schedule(schedule).chunk_size(7).try_for_each(|i| {
@@ -163,7 +192,7 @@ fn items_before_a_panic_run_and_no_item_runs_twice() {
 #[test]
 fn for_each_panics_on_the_caller_with_index_and_message() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(2).unwrap();
+    let pool = common::pool(2);
     let payload =
         std::panic::catch_unwind(|| (0..3).par().on(&pool).for_each(|i| assert!(i != 1, "one"))).unwrap_err();
     assert_eq!(payload.downcast_ref::<String>().unwrap(), "item 1 panicked: one");
@@ -173,7 +202,7 @@ fn for_each_panics_on_the_caller_with_index_and_message() {
 fn scratch_is_made_once_per_participant() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         let made = AtomicUsize::new(0);
         let init = || {
             made.fetch_add(1, Relaxed);
@@ -194,7 +223,7 @@ fn scratch_is_made_once_per_participant() {
 #[test]
 fn a_participant_makes_new_scratch_after_a_panic() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(2).unwrap();
+    let pool = common::pool(2);
     let caller = std::thread::current().id();
     let (made, helped) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let used = parking_lot::Mutex::new(vec![None; 8]);
@@ -229,7 +258,7 @@ fn a_participant_makes_new_scratch_after_a_panic() {
 #[test]
 fn at_most_the_requested_number_of_threads_take_part() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(8).unwrap();
+    let pool = common::pool(8);
     for limit in [1, 2, 3] {
         let threads = parking_lot::Mutex::new(std::collections::HashSet::new());
         (0..200).par().on(&pool).threads(limit).for_each(|_| {
@@ -250,7 +279,7 @@ fn denormal() -> f32 {
 fn denormals_are_flushed_on_all_participants_and_restored_after() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         (0..64).par().on(&pool).flush_denormals(true).for_each(|_| {
             linger();
             assert_eq!(denormal(), 0.0);
@@ -302,7 +331,7 @@ fn the_compiler_moves_no_operation_out_of_the_mode() {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn workers_do_not_inherit_the_mode() {
     let _deadline = testing::deadline();
-    let pool = flush_denormals(|| ThreadPool::new(3).unwrap());
+    let pool = flush_denormals(|| common::pool(3));
     (0..64).par().on(&pool).for_each(|_| {
         linger();
         assert!(denormal() > 0.0);
@@ -319,7 +348,7 @@ fn workers_do_not_inherit_the_mode() {
 #[test]
 fn the_largest_numbers_of_items_and_chunk_sizes_work() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(4).unwrap();
+    let pool = common::pool(4);
     for schedule in SCHEDULES {
         let count = AtomicUsize::new(0);
         let most = isize::MAX as usize;
@@ -344,7 +373,7 @@ fn a_payload_that_panics_when_dropped_is_harmless() {
             }
         }
     }
-    let pool = ThreadPool::new(3).unwrap();
+    let pool = common::pool(3);
     for _ in 0..10 {
         let panic = (0..64).par().on(&pool).try_for_each(|_| -> Result<(), Infallible> {
             linger();
@@ -364,7 +393,7 @@ fn a_payload_that_panics_when_dropped_is_harmless() {
 #[test]
 fn many_foreign_threads_may_use_one_pool() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(3).unwrap();
+    let pool = common::pool(3);
     std::thread::scope(|s| {
         for _ in 0..8 {
             s.spawn(|| {
@@ -383,7 +412,7 @@ fn many_foreign_threads_may_use_one_pool() {
 #[test]
 fn sleeping_workers_are_woken_for_a_loop() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(2).unwrap();
+    let pool = common::pool(2);
     std::thread::sleep(Duration::from_millis(20)); // the worker is parked now
     let caller = std::thread::current().id();
     let by_worker = AtomicUsize::new(0);
@@ -414,7 +443,7 @@ fn an_idle_pool_uses_no_processor_time() {
 #[test]
 fn one_call_is_like_a_loop_of_one_item() {
     let _deadline = testing::deadline();
-    for pool in THREADS.map(|threads| ThreadPool::new(threads).unwrap()) {
+    for pool in THREADS.map(common::pool) {
         let ran = Arc::new(AtomicUsize::new(0));
         for threads in [1, usize::MAX] {
             let count = threads.min(pool.threads());

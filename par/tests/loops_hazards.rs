@@ -390,7 +390,7 @@ fn pools_without_workers_run_jobs_after_the_outermost_loop() {
             self.0.fetch_add(1, Relaxed);
         }
     }
-    let (a, b) = (ThreadPool::new(1).unwrap(), ThreadPool::new(1).unwrap());
+    let (a, b) = (common::pool(1), common::pool(1));
     let count = Arc::new(Count(AtomicUsize::new(0)));
     (0..4).par().on(&a).for_each(|_| {
         b.submit(Arc::clone(&count) as Arc<dyn Job>);
@@ -403,10 +403,10 @@ fn pools_without_workers_run_jobs_after_the_outermost_loop() {
 
     // The pool of the loop may have workers, and the submitting thread may be one of them.
     for threads in [2, 3, 4, 8] {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         let submit = |_| b.submit(Arc::clone(&count) as Arc<dyn Job>);
         (0..100).par().on(&pool).chunk_size(1).for_each(submit);
-        let (from_a_job, its_own) = (Arc::clone(&count), ThreadPool::new(1).unwrap());
+        let (from_a_job, its_own) = (Arc::clone(&count), common::pool(1));
         let job = pool.spawn(move || {
             its_own.submit(from_a_job as Arc<dyn Job>);
             its_own
@@ -421,10 +421,10 @@ fn pools_without_workers_run_jobs_after_the_outermost_loop() {
 #[test]
 fn a_pool_that_is_dropped_in_a_loop_runs_its_jobs() {
     let _deadline = testing::deadline();
-    let outer = ThreadPool::new(1).unwrap();
+    let outer = common::pool(1);
     let count = Arc::new(AtomicUsize::new(0));
     (0..3).par().on(&outer).for_each(|i| {
-        let pool = ThreadPool::new(1).unwrap();
+        let pool = common::pool(1);
         let counted = Arc::clone(&count);
         drop(pool.spawn(move || counted.fetch_add(1, Relaxed)));
         assert_eq!(count.load(Relaxed), i);
@@ -446,7 +446,7 @@ fn a_job_of_another_pool_does_not_delay_the_loop() {
             self.1.send(()).unwrap();
         }
     }
-    let (pool, other) = (ThreadPool::new(2).unwrap(), ThreadPool::new(1).unwrap());
+    let (pool, other) = (common::pool(2), common::pool(1));
     let (release, released) = mpsc::channel();
     let (ended, end) = mpsc::channel();
     let job = Mutex::new(Some(Arc::new(Waits(Mutex::new(released), ended))));
@@ -500,7 +500,7 @@ fn scratch_from_a_pool_keeps_the_bound() {
 #[test]
 fn a_thread_in_a_critical_section_does_not_wait_for_a_value() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(2).unwrap();
+    let pool = common::pool(2);
     let (values, section) = (Pool::new(1, || ()), Critical::new(()));
     let both = Barrier::new(2);
     (0..2).par().on(&pool).chunk_size(1).for_each(|i| {

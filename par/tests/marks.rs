@@ -81,7 +81,7 @@ const BORROWING: [(&str, Construct); 12] = [
         of(pool.threads()).or_else(|_| of(1)).unwrap();
     }),
     ("another pool", |_, f| {
-        let other = ThreadPool::new(2).unwrap();
+        let other = common::pool(2);
         (0..4).par().on(&other).chunking(false).for_each(|_| other.join(f, f).0);
     }),
 ];
@@ -89,7 +89,7 @@ const BORROWING: [(&str, Construct); 12] = [
 /// Runs `f` in every construct, and in every construct inside one of `outer`, on pools of each size.
 fn everywhere(outer: &[(&str, Construct)], f: impl Fn(&ThreadPool, &str, &dyn Fn(&(dyn Fn() + Sync)))) {
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         for (inner_name, inner) in BORROWING {
             f(&pool, inner_name, &|body| inner(&pool, body));
             for (outer_name, outer) in outer {
@@ -128,7 +128,7 @@ fn a_mark_is_set_in_all_work_that_is_begun_under_it() {
 fn a_mark_goes_with_jobs_that_outlive_the_call() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         let lanes: Lanes = Lanes::new(1, 4, "lane-").unwrap();
         let marks = [Mark::new(), Mark::new()];
         let set = move || marks.map(Mark::is_set);
@@ -184,7 +184,7 @@ fn a_destructor_of_a_detached_job_has_the_marks_of_the_job() {
         fn run(self: Arc<Self>) {}
     }
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         let (mark, (sender, receiver)) = (Mark::new(), mpsc::channel());
         for _ in 0..20 {
             let (captured, result) = (Tell(mark, sender.clone()), Tell(mark, sender.clone()));
@@ -287,7 +287,7 @@ fn a_critical_section_is_not_entered_inside_itself_by_any_thread() {
 fn a_half_that_was_made_outside_may_enter_the_section() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         let (section, mark) = (Critical::new(0_u64), Mark::new());
         for _ in 0..200 {
             let before = || {
@@ -315,7 +315,7 @@ fn a_half_that_was_made_outside_may_enter_the_section() {
 fn a_submitted_job_is_not_inside_the_section() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let (pool, section) = (ThreadPool::new(threads.max(2)).unwrap(), Arc::new(Critical::new(0)));
+        let (pool, section) = (common::pool(threads.max(2)), Arc::new(Critical::new(0)));
         let inner = Arc::clone(&section);
         let entered = answer(|tell| {
             section.enter(|count| {

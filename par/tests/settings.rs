@@ -131,7 +131,8 @@ fn loops_run_all_items_under_every_wait_policy() {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     for policy in [WaitPolicy::Spin, WaitPolicy::Adaptive, WaitPolicy::Passive] {
         for threads in [1, 2, 3, 4, 8] {
-            let pool = ThreadPool::builder().threads(threads).wait_policy(policy).build().unwrap();
+            let builder = ThreadPool::builder().threads(threads).share_short_loops(true);
+            let pool = builder.wait_policy(policy).build().unwrap();
             for _ in 0..20 {
                 let sum = AtomicUsize::new(0);
                 (0..100).par().on(&pool).for_each(|item| {

@@ -17,7 +17,7 @@ use std::{
 };
 
 fn pools() -> impl Iterator<Item = (usize, ThreadPool)> {
-    THREADS.into_iter().map(|threads| (threads, ThreadPool::new(threads).unwrap()))
+    THREADS.into_iter().map(|threads| (threads, common::pool(threads)))
 }
 
 /// An iterator that counts the items taken from it, and has no size hint.
@@ -149,7 +149,7 @@ fn the_first_error_is_returned_and_all_earlier_items_are_done() {
 #[test]
 fn no_item_is_taken_after_a_failure() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(1).unwrap();
+    let pool = common::pool(1);
     let taken = AtomicUsize::new(0);
     let stream = counted(&taken, 0..).par_stream().on(&pool).batch(4);
     assert!(stream.try_for_each(|i| if i == 9 { Err(()) } else { Ok(()) }).is_err());
@@ -383,7 +383,7 @@ fn the_number_of_results_ahead_of_the_sink_is_bounded() {
 #[test]
 fn at_most_the_requested_number_of_threads_take_part() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(8).unwrap();
+    let pool = common::pool(8);
     for limit in [1, 2, 3] {
         let threads = Mutex::new(HashSet::new());
         (0..200).par_stream().on(&pool).batch(1).threads(limit).for_each(|_| {
@@ -397,7 +397,7 @@ fn at_most_the_requested_number_of_threads_take_part() {
 #[test]
 fn workers_join_a_stream() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(2).unwrap();
+    let pool = common::pool(2);
     let caller = std::thread::current().id();
     let by_worker = AtomicUsize::new(0);
     let begin = Instant::now();

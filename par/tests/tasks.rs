@@ -21,7 +21,7 @@ use std::{
 };
 
 fn pools() -> impl Iterator<Item = ThreadPool> {
-    THREADS.into_iter().map(|threads| ThreadPool::new(threads).unwrap())
+    THREADS.into_iter().map(common::pool)
 }
 
 /// Runs `f`, which must panic. Returns the message.
@@ -75,7 +75,7 @@ fn joining_a_handle_returns_the_result() {
 #[test]
 fn a_handle_says_whether_its_job_is_done() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(2).unwrap();
+    let pool = common::pool(2);
     let blocked = BlockedWorker::new(&pool, 0);
     let handle = pool.spawn(|| 5);
     assert!(!handle.is_done());
@@ -223,7 +223,7 @@ fn the_only_worker_may_join_a_job_that_it_spawned() {
 #[test]
 fn join_waits_for_a_job_that_a_worker_runs() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(2).unwrap();
+    let pool = common::pool(2);
     let (begun, ready) = mpsc::channel();
     let handle = pool.spawn(move || {
         begun.send(thread::current().id()).unwrap();
@@ -349,7 +349,7 @@ fn a_job_runs_and_drops_its_result_if_its_handle_is_dropped() {
 #[test]
 fn dropping_the_handle_of_a_finished_job_drops_its_result() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(2).unwrap();
+    let pool = common::pool(2);
     let result = Arc::new(());
     for _ in 0..100 {
         let inner = Arc::clone(&result);
@@ -365,7 +365,7 @@ fn dropping_the_handle_of_a_finished_job_drops_its_result() {
 #[test]
 fn another_thread_may_join_a_handle() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(2).unwrap();
+    let pool = common::pool(2);
     let handles: Vec<_> = (0..100).map(|i| pool.spawn(move || i)).collect();
     let sum = thread::spawn(move || handles.into_iter().map(|h| h.join().unwrap()).sum::<usize>());
     assert_eq!(sum.join().unwrap(), 4950);
@@ -483,7 +483,7 @@ fn a_stopped_pool_runs_jobs_on_the_thread_that_joins() {
 fn a_pool_without_workers_runs_no_job_inside_another() {
     let _deadline = testing::deadline();
     thread_local!(static BUSY: Cell<bool> = const { Cell::new(false) });
-    let pool = ThreadPool::new(1).unwrap();
+    let pool = common::pool(1);
     let count = AtomicUsize::new(0);
     let job = || {
         assert!(!BUSY.replace(true));

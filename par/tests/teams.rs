@@ -24,7 +24,7 @@ fn message(panicked: Result<impl Sized, Box<dyn std::any::Any + Send>>) -> Strin
 fn all_members_run_at_the_same_time_on_threads_of_their_own() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         for _ in 0..20 {
             let ids = Mutex::new(std::collections::HashSet::new());
             let indices = pool
@@ -46,7 +46,7 @@ fn all_members_run_at_the_same_time_on_threads_of_their_own() {
 fn writes_before_a_barrier_are_visible_after_it() {
     let _deadline = testing::deadline();
     for threads in THREADS {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         let cells: Vec<AtomicUsize> = (0..threads).map(|_| AtomicUsize::new(0)).collect();
         pool.team(threads, |member| {
             for phase in 1..200 {
@@ -64,7 +64,7 @@ fn writes_before_a_barrier_are_visible_after_it() {
 #[test]
 fn shares_cover_every_index_once() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(3).unwrap();
+    let pool = common::pool(3);
     for len in [0, 1, 2, 3, 10] {
         let shares = pool.team(3, |member| member.share(len)).unwrap();
         assert!(shares.into_iter().flatten().eq(0..len));
@@ -74,7 +74,7 @@ fn shares_cover_every_index_once() {
 #[test]
 fn a_team_that_could_never_be_complete_is_an_error() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(3).unwrap();
+    let pool = common::pool(3);
     for asked in [0, 4] {
         let error = pool.team(asked, |_| ()).unwrap_err();
         assert_eq!(error, TeamError::Threads { asked, threads: 3 });
@@ -95,7 +95,7 @@ fn a_team_that_could_never_be_complete_is_an_error() {
 fn a_member_that_leaves_early_breaks_the_barrier_and_no_member_hangs() {
     let _deadline = testing::deadline();
     for threads in [2, 3, 8] {
-        let pool = ThreadPool::new(threads).unwrap();
+        let pool = common::pool(threads);
         let left = catch_unwind(AssertUnwindSafe(|| {
             pool.team(threads, |member| {
                 if member.index() != 1 {
@@ -144,7 +144,7 @@ fn teams_of_many_threads_do_not_starve_each_other() {
 #[test]
 fn loops_run_inside_a_team() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(3).unwrap();
+    let pool = common::pool(3);
     let sums = pool.team(3, |member| {
         let sum: usize = (0..100).par().map(|i| i * member.index()).sum();
         member.barrier();
@@ -156,7 +156,7 @@ fn loops_run_inside_a_team() {
 #[test]
 fn one_member_runs_an_only_once_closure() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(4).unwrap();
+    let pool = common::pool(4);
     let (once, count) = (OnlyOnce::new(), AtomicUsize::new(0));
     pool.team(4, |member| {
         once.run(|| count.fetch_add(1, Relaxed));
@@ -171,7 +171,7 @@ fn one_member_runs_an_only_once_closure() {
 #[test]
 fn a_broken_barrier_stays_broken() {
     let _deadline = testing::deadline();
-    let pool = ThreadPool::new(3).unwrap();
+    let pool = common::pool(3);
     let passed = AtomicUsize::new(0);
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         pool.team(3, |member| {

@@ -1,8 +1,9 @@
-//! Parallel regions: the cost of opening one and of waiting for its threads at the end.
+//! Parallel regions: the cost of a loop without work, and of opening a region and waiting for its threads at
+//! the end.
 
 use std::{hint::black_box, time::Duration};
 
-use anabranch_par::{IntoParallel, ThreadPool};
+use anabranch_par::{IntoParallel, PoolError, ThreadPool};
 use rayon::prelude::*;
 
 use crate::{
@@ -25,7 +26,7 @@ pub fn rows() -> Vec<Row> {
         Row::lower(
             "region/empty-hot",
             "ns",
-            "a loop of as many empty items as threads, opened from outside the pool, back to back: all threads are awake",
+            "a loop of as many empty items as threads, from outside the pool, back to back: all threads are awake; ours does so short a loop on the calling thread",
             move |context| empty(context, hot(context)),
         )
         .bar(1000.0)
@@ -47,15 +48,23 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
+/// Our pool that opens a region also for a loop that was short before.
+const SHARED: &str = "shared all the same";
+
+fn sharing_pool(threads: usize) -> Result<ThreadPool, PoolError> {
+    ThreadPool::builder().threads(threads).share_short_loops(true).build()
+}
+
 /// A region with as many empty items as threads, opened by a thread outside the pool.
 fn empty(context: &Context, load: Load) -> Result<Outcome, Failure> {
     let threads = context.threads;
-    let ours = ThreadPool::new(threads)?;
+    let (ours, sharing) = (ThreadPool::new(threads)?, sharing_pool(threads)?);
     let rayon = rayon_pool(threads)?;
     let program = |benchmark: &'static str| {
         move |program: &mut Program| program.time(benchmark, threads, threads, load)
     };
     Contest::ours(|| Ok(load.time(|| (0..threads).par().on(&ours).for_each(item))))
+        .peer(SHARED, || Ok(load.time(|| (0..threads).par().on(&sharing).for_each(item))))
         .peer("rayon install", || {
             Ok(load.time(|| rayon.install(|| (0..threads).into_par_iter().for_each(item))))
         })
@@ -78,9 +87,10 @@ fn empty(context: &Context, load: Load) -> Result<Outcome, Failure> {
 /// The same region, opened by a thread of the pool. A thread of TBB's is the one that calls.
 fn inside(context: &Context, load: Load) -> Result<Outcome, Failure> {
     let threads = context.threads;
-    let ours = ThreadPool::new(threads)?;
+    let (ours, sharing) = (ThreadPool::new(threads)?, sharing_pool(threads)?);
     let rayon = rayon_pool(threads)?;
     Contest::ours(|| Ok(ours.install(|| load.time(|| (0..threads).par().for_each(item)))))
+        .peer(SHARED, || Ok(sharing.install(|| load.time(|| (0..threads).par().for_each(item)))))
         .peer("rayon", || Ok(rayon.install(|| load.time(|| (0..threads).into_par_iter().for_each(item)))))
         .peer("rayon join (2)", || {
             Ok(rayon.install(|| {

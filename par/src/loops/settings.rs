@@ -166,6 +166,7 @@ impl Settings<'_> {
         };
         Plan {
             participants,
+            items: split.items(),
             partition: Partition::new(units, kind),
             may_begin_alone: !hooked,
             most,
@@ -178,6 +179,6 @@ impl Settings<'_> {
         let participants = self.threads.clamp(1, pool.threads());
         // These units are never claimed. They stand for the items that are still to come.
         let partition = Partition::new(isize::MAX as usize, Kind::Dynamic { grain: 1 });
-        Plan { participants, partition, may_begin_alone: false, most: 1, flush: self.flush }
+        Plan { participants, items: 0, partition, may_begin_alone: false, most: 1, flush: self.flush }
     }
 }

@@ -9,14 +9,14 @@ use std::ptr;
 /// A panic must not leave `participate`: it would reach a thread that has nothing to do with it.
 pub(crate) trait RegionBody: Sync {
     /// Takes part until no unit is left to claim.
-    fn participate(&self, claimer: Claimer<'_>);
+    fn participate(&self, claimer: &mut Claimer<'_>);
 }
 
 /// A [`RegionBody`] with its type erased, and everything else that a joining thread needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErasedBody {
     body: *const (),
-    participate: unsafe fn(*const (), Claimer<'_>),
+    participate: unsafe fn(*const (), &mut Claimer<'_>),
     partition: Partition,
     /// The opener and all threads that may join.
     pub(super) participants: u32,
@@ -35,7 +35,7 @@ unsafe impl Sync for ErasedBody {}
 ///
 /// # Safety
 /// `body` must point to a `B` that lives until this returns.
-unsafe fn participate<B: RegionBody>(body: *const (), claimer: Claimer<'_>) {
+unsafe fn participate<B: RegionBody>(body: *const (), claimer: &mut Claimer<'_>) {
     // SAFETY: the caller vouches for the type and for the life of the body.
     unsafe { &*body.cast::<B>() }.participate(claimer);
 }
@@ -74,6 +74,6 @@ impl ErasedBody {
     /// The calling thread must be counted as inside the region.
     pub(super) unsafe fn participate(self, counters: &Counters, own_block: usize) {
         // SAFETY: the opener keeps the body alive until every participant has left.
-        unsafe { (self.participate)(self.body, Claimer::new(self.partition, counters, own_block)) };
+        unsafe { (self.participate)(self.body, &mut Claimer::new(self.partition, counters, own_block)) };
     }
 }

@@ -1,33 +1,37 @@
 //! What a thread remembers of the loops that it has opened: which ones one thread does sooner than two.
 //!
-//! A thread that helps costs more than a microsecond's work. How long a loop takes is not known before it has
-//! run, but programs open the same loops again and again.
+//! A thread that helps costs more than a microsecond's work, and hundreds of times that if it sleeps. How
+//! long a loop takes is not known before it has run, but programs open the same loops again and again.
 //!
-//! 1. A loop has a [`Key`]: its code and its number of units. A thread keeps a [`Record`] of each of some
+//! 1. A loop has a [`Key`]: its code and its number of items. A thread keeps a [`Record`] of each of some
 //!    loops, in a table of its own.
 //! 2. The opener of a loop that it shares measures how long its first run of units takes, and how long it
-//!    takes part. It records how long the whole loop would take one thread: at least as long as it takes part
-//!    itself, because the first units may be the shortest ones.
-//! 3. A loop that was [`SHORT`] several times in a row is done by its opener alone, in two or three runs. The
-//!    opener measures each of them. If one shows that the units left are worth it, the opener opens the
-//!    region for them. Then, or if the whole loop was not short, the record begins anew.
-//! 4. The opener of any other loop does not measure it the next [`UNMEASURED`] times. It shares a loop of few
-//!    units and almost no work, too, because such a loop has ended before another thread comes.
+//!    takes until the loop has ended. It records how long the whole loop would take one thread: at least as
+//!    long as it takes now, because the first units may be the shortest ones.
+//! 3. A loop that was shorter than [`WORTH_SHARING`] several times in a row is done by its opener alone, in a
+//!    few runs. The opener measures each of them. If one shows that the units left are worth it, the opener
+//!    opens the region for them. Then, or if the whole loop was not short, the record begins anew.
+//! 4. The opener of any other loop does not measure it the next [`UNMEASURED`] times.
 //!
 //! So a loop that takes sometimes long and sometimes not is shared. A loop that was always short, and takes
-//! long for the first time, is shared after a unit or an eighth of them; only if these are short and the
-//! others long, its opener does it alone this once. Two loops whose keys have the same place in the table
-//! displace each other, and are shared. Where it takes long to read the clock, all loops are shared.
+//! long for the first time, is shared after its first run, or after the run in which it becomes long. Such a
+//! run is done by one thread: of a loop of two long units both, because one unit is not shared. So the record
+//! counts how often a loop was a [`SURPRISE`], and from then on it must be short more often in a row: see
+//! [`ENOUGH`].
+//!
+//! Two loops whose keys have the same place in the table displace each other, and are shared. Where the clock
+//! is slow, and in a pool whose program wants it, all loops are shared.
 
 use super::{RegionBody, body::ErasedBody, claims::WORTH_SHARING};
-use std::{cell::Cell, ops::Range, time::Duration};
+use std::cell::Cell;
 
-/// Loops that take one thread this long are done sooner by one thread than by two. To share a shorter loop
-/// costs less than to measure it.
-const SHORT: Range<Duration> = Duration::from_nanos(400)..WORTH_SHARING;
+/// How often in a row a loop was short before its opener does it alone, by how often it was a [`SURPRISE`]
+/// when it was done alone.
+const ENOUGH: [u8; 3] = [4, 16, 64];
 
-/// How often in a row a loop was short before its opener does it alone.
-const ENOUGH: u8 = 4;
+/// A loop that takes this long, in nanoseconds, when its opener does it alone is more than one in which the
+/// thread was interrupted.
+const SURPRISE: u64 = 10 * WORTH_SHARING;
 
 /// How often the opener of another loop does not measure it.
 const UNMEASURED: u8 = 15;
@@ -35,14 +39,14 @@ const UNMEASURED: u8 = 15;
 /// The number of loops that a thread remembers, as a power of two.
 const PLACES: u32 = 6;
 
-/// A loop: its code and its number of units. The lowest 16 bits are zero.
+/// A loop: its code and its number of items. The lowest 16 bits are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key(u64);
 
 impl Key {
     #[inline]
-    pub(super) fn of<B: RegionBody>(units: usize) -> Self {
-        let number = (ErasedBody::code::<B>() as u64).rotate_left(32) ^ units as u64;
+    pub(super) fn of<B: RegionBody>(items: usize) -> Self {
+        let number = (ErasedBody::code::<B>() as u64).rotate_left(32) ^ items as u64;
         // An odd number spreads the bits (Fibonacci hashing: Knuth, The Art of Computer Programming 3, 6.4).
         Self(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) & !0xffff)
     }
@@ -54,13 +58,13 @@ impl Key {
 }
 
 /// What is known of a loop, in one word, so that a look costs little: its key; how often in a row it was
-/// short (8 bits); how often it is not measured from now on (8 bits).
+/// short (8 bits); how often it was a surprise (4 bits); how often it is not measured from now on (4 bits).
 #[derive(Clone, Copy)]
 struct Record(u64);
 
 impl Record {
-    fn new(Key(key): Key, short: u8, unmeasured: u8) -> Self {
-        Self(key | u64::from(short) << 8 | u64::from(unmeasured))
+    fn new(Key(key): Key, short: u8, surprises: u8, unmeasured: u8) -> Self {
+        Self(key | u64::from(short) << 8 | u64::from(surprises << 4 | unmeasured))
     }
 
     #[inline]
@@ -74,8 +78,19 @@ impl Record {
     }
 
     #[inline]
+    fn surprises(self) -> u8 {
+        self.0 as u8 >> 4
+    }
+
+    #[inline]
     fn unmeasured(self) -> u8 {
-        self.0 as u8
+        self.0 as u8 & 0xf
+    }
+
+    /// Whether the opener does the loop alone.
+    #[inline]
+    fn was_short_enough(self) -> bool {
+        self.short() >= ENOUGH[usize::from(self.surprises()).min(ENOUGH.len() - 1)]
     }
 }
 
@@ -110,7 +125,7 @@ pub(super) fn advice(key: Key) -> Advice {
         } else if record.unmeasured() > 0 {
             place.set(Record(record.0 - 1));
             Advice::Share
-        } else if record.short() >= ENOUGH {
+        } else if record.was_short_enough() {
             Advice::Alone
         } else {
             Advice::Measure
@@ -118,18 +133,19 @@ pub(super) fn advice(key: Key) -> Advice {
     })
 }
 
-/// Remembers how long a loop would take one thread. A loop of many units is begun alone and measured in any
-/// case, so however short it is, it is better done alone.
+/// Remembers how long a loop would take one thread, in nanoseconds.
 #[cold]
-pub(super) fn record(key: Key, time: Duration, has_many_units: bool) {
-    let time = if has_many_units { time.max(SHORT.start) } else { time };
+pub(super) fn record(key: Key, time: u64) {
     RECORDS.with(|records| {
         let place = &records[key.place()];
-        let before = place.get();
-        let in_a_row = if before.is_of(key) { before.short() } else { 0 };
-        place.set(match SHORT.contains(&time) {
-            true => Record::new(key, (in_a_row + 1).min(ENOUGH), 0),
-            false => Record::new(key, 0, UNMEASURED),
+        let known = Some(place.get()).filter(|record| record.is_of(key));
+        let before = known.unwrap_or(Record::new(key, 0, 0, 0));
+        place.set(if time < WORTH_SHARING {
+            Record::new(key, before.short().saturating_add(1), before.surprises(), 0)
+        } else {
+            let is_surprise = time >= SURPRISE && before.was_short_enough();
+            let surprises = before.surprises() + u8::from(is_surprise);
+            Record::new(key, 0, surprises.min(ENOUGH.len() as u8 - 1), UNMEASURED)
         });
     });
 }
@@ -137,11 +153,12 @@ pub(super) fn record(key: Key, time: Duration, has_many_units: bool) {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::region::claims::Claimer;
     use std::{iter, thread};
 
     const LOOP: Key = Key(7 << 16);
-    const LONG: Duration = WORTH_SHARING;
-    const TINY: Duration = Duration::from_nanos(399);
+    const LONG: u64 = WORTH_SHARING;
+    const SHORT: u64 = 0;
 
     fn advices(count: usize) -> Vec<Advice> {
         iter::repeat_with(|| advice(LOOP)).take(count).collect()
@@ -150,29 +167,57 @@ mod tests {
     #[test]
     fn a_loop_is_done_alone_when_it_was_short_several_times_in_a_row() {
         let _deadline = testing::deadline();
-        for _ in 0..ENOUGH {
+        for _ in 0..ENOUGH[0] {
             assert_eq!(advices(3), [Advice::Measure; 3]);
-            record(LOOP, SHORT.start, false);
+            record(LOOP, SHORT);
         }
         assert_eq!(advices(100), [Advice::Alone; 100]);
-        record(LOOP, SHORT.start, false);
+        record(LOOP, SHORT);
         assert_eq!(advice(LOOP), Advice::Alone);
         // Another thread knows nothing of it.
         assert_eq!(thread::spawn(|| advice(LOOP)).join().unwrap(), Advice::Measure);
-        for other in [LONG, TINY] {
-            record(LOOP, other, false);
-            assert_eq!(advices(UNMEASURED.into()), [Advice::Share; UNMEASURED as usize]);
-            assert_eq!(advices(2), [Advice::Measure; 2]);
+        record(LOOP, LONG);
+        assert_eq!(advices(UNMEASURED.into()), [Advice::Share; UNMEASURED as usize]);
+        assert_eq!(advices(2), [Advice::Measure; 2]);
+    }
+
+    #[test]
+    fn a_loop_that_was_long_when_it_was_done_alone_must_be_short_more_often() {
+        let _deadline = testing::deadline();
+        for enough in ENOUGH.into_iter().chain([64; 2]) {
+            advices(UNMEASURED.into());
+            // A long loop that is shared is no surprise.
+            record(LOOP, SHORT);
+            record(LOOP, LONG);
+            for _ in 0..enough {
+                assert_ne!(advice(LOOP), Advice::Alone);
+                record(LOOP, SHORT);
+            }
+            assert_eq!(advice(LOOP), Advice::Alone);
+            record(LOOP, SURPRISE);
         }
     }
 
     #[test]
-    fn a_loop_of_many_units_and_almost_no_work_is_done_alone() {
+    fn a_loop_that_is_only_a_little_longer_is_no_surprise() {
         let _deadline = testing::deadline();
-        (0..ENOUGH).for_each(|_| record(LOOP, TINY, true));
-        assert_eq!(advice(LOOP), Advice::Alone);
-        record(LOOP, LONG, true);
-        assert_eq!(advice(LOOP), Advice::Share);
+        for _ in 0..10 {
+            advices(UNMEASURED.into());
+            (0..ENOUGH[0]).for_each(|_| record(LOOP, SHORT));
+            assert_eq!(advice(LOOP), Advice::Alone);
+            record(LOOP, SURPRISE - 1);
+        }
+    }
+
+    #[test]
+    fn loops_of_different_lengths_are_different_loops() {
+        let _deadline = testing::deadline();
+        struct Nothing;
+        impl RegionBody for Nothing {
+            fn participate(&self, _: &mut Claimer<'_>) {}
+        }
+        assert_eq!(Key::of::<Nothing>(4096), Key::of::<Nothing>(4096));
+        assert_ne!(Key::of::<Nothing>(4096), Key::of::<Nothing>(8192));
     }
 
     #[test]
@@ -180,7 +225,7 @@ mod tests {
         let _deadline = testing::deadline();
         for run in 0..100 {
             assert_ne!(advice(LOOP), Advice::Alone);
-            record(LOOP, if run % ENOUGH == 0 { LONG } else { SHORT.start }, false);
+            record(LOOP, if run % ENOUGH[0] == 0 { LONG } else { SHORT });
         }
     }
 
@@ -191,7 +236,7 @@ mod tests {
         assert_eq!(LOOP.place(), other.place());
         for key in [LOOP, other].into_iter().cycle().take(100) {
             assert_eq!(advice(key), Advice::Measure);
-            record(key, SHORT.start, false);
+            record(key, SHORT);
         }
     }
 }

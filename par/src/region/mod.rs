@@ -22,6 +22,8 @@ pub(crate) mod helper;
 mod history;
 pub(crate) mod slot;
 pub(crate) mod slots;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub(crate) use body::RegionBody;
 
@@ -34,9 +36,13 @@ use crate::{
     thread_pool::state::PoolState,
 };
 use body::ErasedBody;
-use claims::{Claimer, Counters, Measuring, Partition};
+use claims::{Claimer, Counters, Measuring, Partition, Stopwatch};
 use history::{Advice, Key};
-use std::{cell::OnceCell, thread, time::Duration};
+use std::{
+    cell::{Cell, OnceCell},
+    thread,
+    time::Duration,
+};
 
 /// How often a region that needs a slot looks for a free one.
 const SLOT_INTERVAL: Duration = Duration::from_millis(1);
@@ -46,6 +52,8 @@ const SLOT_INTERVAL: Duration = Duration::from_millis(1);
 pub(crate) struct Plan {
     /// The largest number of participants, the opener included.
     pub(crate) participants: usize,
+    /// The number of items that the units consist of; 0 if it is not known.
+    pub(crate) items: usize,
     /// The units, and how participants claim them.
     pub(crate) partition: Partition,
     /// Whether the opener may begin alone, to see whether the region is worth opening.
@@ -64,35 +72,50 @@ pub(crate) fn run<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
     let participants = plan.participants.clamp(1, pool.threads());
     let opening = Opening::new(pool, plan, body, participants);
     if participants == 1 || plan.partition.is_one_run() {
-        opening.participate(|| Claimer::alone(plan.partition, plan.most));
-    } else if plan.may_begin_alone && plan.partition.may_begin_alone() {
-        run_by_history(pool, plan, &opening);
+        opening.participate(&mut Claimer::alone(plan.partition, plan.most));
+    } else if let Some(stopwatch) = pool.stopwatch
+        && plan.may_begin_alone
+        && plan.partition.may_begin_alone()
+    {
+        run_by_history(pool, stopwatch, plan, opening);
     } else {
-        opening.share(pool, plan, None);
+        opening.share(pool, plan, None, || ());
     }
 }
 
 /// Runs a region that its opener may begin alone, by what it remembers of it.
 #[inline]
-fn run_by_history<'r, B: RegionBody>(pool: &'r PoolState, plan: &Plan, opening: &Opening<'r, B>) {
+fn run_by_history<'r, B: RegionBody>(
+    pool: &'r PoolState,
+    mut stopwatch: Stopwatch,
+    plan: &Plan,
+    opening: Opening<'r, B>,
+) {
     let partition = plan.partition;
-    let key = Key::of::<B>(partition.units());
-    let advice = if pool.stopwatch.is_quick() { history::advice(key) } else { Advice::Share };
-    let tell = |took| {
-        if advice != Advice::Share {
-            history::record(key, took, partition.is_probed());
-        }
-    };
+    let key = Key::of::<B>(plan.items);
+    let advice = if pool.shares_short_loops { Advice::Share } else { history::advice(key) };
     let was_short = advice == Advice::Alone;
+    let told = Cell::new(None);
+    let tell = |time| told.set(Some(time));
     if was_short || partition.is_probed() {
         let open = |rest| opening.open(Claimed::new(pool)?, rest);
-        let mut measuring = Measuring::probing(pool.stopwatch, &open, was_short, &tell);
-        opening.participate(|| Claimer::probing(partition, &mut measuring));
+        let mut measuring = Measuring::probing(stopwatch, &open, was_short, &tell);
+        opening.participate(&mut Claimer::probing(partition, &mut measuring));
     } else if advice == Advice::Measure {
-        let mut measuring = Measuring::sharing(pool.stopwatch, &tell);
-        opening.share(pool, plan, Some(&mut measuring));
+        let mut measuring = Measuring::sharing(stopwatch, &tell);
+        // To wake a thread may take longer than the loop.
+        opening.share(pool, plan, Some(&mut measuring), || stopwatch.start());
+        // The other participants may have the longer units.
+        drop(opening);
+        stopwatch.lap();
+        told.set(Some(told.get().unwrap_or(0).max(stopwatch.total())));
     } else {
-        opening.share(pool, plan, None);
+        opening.share(pool, plan, None, || ());
+    }
+    if let Some(time) = told.get()
+        && advice != Advice::Share
+    {
+        history::record(key, time);
     }
 }
 
@@ -131,7 +154,7 @@ pub(crate) fn run_shared<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B)
     };
     let opening = Opening::new(pool, plan, body, plan.participants);
     let counters = opening.open(claimed, plan.partition).expect("a region is opened once");
-    opening.participate(|| Claimer::new(plan.partition, counters, own_block(pool)));
+    opening.participate(&mut Claimer::new(plan.partition, counters, own_block(pool)));
 }
 
 /// A region from its opener's side. When it is dropped, at the end or by unwinding, it waits until every
@@ -179,26 +202,34 @@ impl<'r, B: RegionBody> Opening<'r, B> {
         Some(counters)
     }
 
-    /// Opens a slot, if one is free, and takes part.
+    /// Opens a slot, if one is free, calls `opened` and takes part.
     #[inline]
-    fn share<'t>(&self, pool: &'r PoolState, plan: &Plan, measuring: Option<&'t mut Measuring<'t>>)
-    where
+    fn share<'t>(
+        &self,
+        pool: &'r PoolState,
+        plan: &Plan,
+        measuring: Option<&'t mut Measuring<'t>>,
+        opened: impl FnOnce(),
+    ) where
         'r: 't,
     {
         let counters = Claimed::new(pool).and_then(|claimed| self.open(claimed, plan.partition));
-        self.participate(|| {
-            let Some(counters) = counters else { return Claimer::alone(plan.partition, plan.most) };
-            let claimer = Claimer::new(plan.partition, counters, own_block(pool));
-            match measuring {
-                Some(measuring) => claimer.measuring(measuring),
-                None => claimer,
-            }
-        });
+        opened();
+        let mut claimer = match counters {
+            Some(counters) => Claimer::new(plan.partition, counters, own_block(pool)),
+            None => Claimer::alone(plan.partition, plan.most),
+        };
+        if let Some(measuring) = measuring
+            && counters.is_some()
+        {
+            claimer.measure(measuring);
+        }
+        self.participate(&mut claimer);
     }
 
     #[inline]
-    fn participate<'t>(&self, claimer: impl FnOnce() -> Claimer<'t>) {
-        flushed(self.flush, || self.body.participate(claimer()));
+    fn participate(&self, claimer: &mut Claimer<'_>) {
+        flushed(self.flush, || self.body.participate(claimer));
     }
 }
 

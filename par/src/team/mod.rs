@@ -147,7 +147,8 @@ impl ThreadPool {
         };
         // Each member claims one unit and no second one, because all are claimed when the members first meet.
         let partition = Partition::new(count, Kind::Dynamic { grain: 1 });
-        let plan = Plan { participants: count, partition, may_begin_alone: false, most: 1, flush: false };
+        let plan =
+            Plan { participants: count, items: 0, partition, may_begin_alone: false, most: 1, flush: false };
         if count == 1 {
             region::run(pool, &plan, &team)
         } else {
@@ -168,7 +169,7 @@ struct Team<'p, F, R> {
 type Outcome<R> = Result<R, Payload>;
 
 impl<F: Fn(&Member<'_>) -> R + Sync, R: Send> RegionBody for Team<'_, F, R> {
-    fn participate(&self, mut claimer: Claimer<'_>) {
+    fn participate(&self, claimer: &mut Claimer<'_>) {
         let index = claimer.claim(usize::MAX).expect("a unit for each member").start;
         self.barrier.wait().unwrap_or_else(|_| unreachable!("no member leaves before all have come"));
         let member = Member { index, barrier: &self.barrier, pool: self.pool };

@@ -32,8 +32,10 @@ pub(crate) struct PoolState {
     pub(crate) idle: Patience,
     /// Of a thread that waits for other threads.
     pub(crate) patience: Patience,
-    /// Measures short loops.
-    pub(crate) stopwatch: Stopwatch,
+    /// Measures short loops; `None` where the clock is slow.
+    pub(crate) stopwatch: Option<Stopwatch>,
+    /// Whether loops are shared however short they were before.
+    pub(crate) shares_short_loops: bool,
     stop: AtomicBool,
     /// Parallel regions that may be joined.
     pub(crate) regions: RegionSlots,
@@ -53,13 +55,16 @@ impl PoolState {
         workers: usize,
         idle: Patience,
         patience: Patience,
+        stopwatch: Option<Stopwatch>,
+        shares_short_loops: bool,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             process,
             workers,
             idle,
             patience,
-            stopwatch: Stopwatch::calibrated(),
+            stopwatch,
+            shares_short_loops,
             stop: AtomicBool::new(false),
             regions: RegionSlots::new(workers),
             jobs: JobQueue::new(workers),

@@ -32,12 +32,17 @@ pub enum Chunks {
 pub const CHUNKS: [Chunks; 6] =
     [Chunks::Auto, Chunks::Size(1), Chunks::Size(7), Chunks::Count(5), Chunks::AtLeast(3), Chunks::OneByOne];
 
+/// A pool for tests of what happens between threads: it shares also loops as short as those of tests.
+pub fn pool(threads: usize) -> ThreadPool {
+    ThreadPool::builder().threads(threads).share_short_loops(true).build().unwrap()
+}
+
 /// The pools, started once for all tests of a program.
 pub fn pools() -> &'static [ThreadPool] {
     // Not a `LazyLock`, because ThreadSanitizer does not see how the standard library synchronises.
     static POOLS: Mutex<Option<&[ThreadPool]>> = Mutex::new(None);
     let start = || {
-        let pools = THREADS.map(|threads| ThreadPool::new(threads).unwrap());
+        let pools = THREADS.map(pool);
         &*Box::leak(Box::new(pools))
     };
     POOLS.lock().get_or_insert_with(|| start())

@@ -78,7 +78,7 @@ where
     B: Fn(Range<usize>, SourceBatch<'_, '_, S, Q>) -> Result<(), AtItem<E>> + Sync,
     E: Send,
 {
-    fn participate(&self, mut claimer: Claimer<'_>) {
+    fn participate(&self, claimer: &mut Claimer<'_>) {
         self.control.participate(self.step, |participation| {
             loop {
                 self.control.check();

@@ -115,7 +115,7 @@ where
     B: Fn(StreamBatch<'_, '_, I::Item, Q>) -> Result<(), AtItem<E>> + Sync,
     E: Send,
 {
-    fn participate(&self, _: Claimer<'_>) {
+    fn participate(&self, _: &mut Claimer<'_>) {
         // Outside of the code that may panic: after a panic `take` drops the rest of the batch, when the
         // panic has been caught.
         let (mut items, mut adaptive) = (VecDeque::new(), AdaptiveBatch::new());

@@ -2,23 +2,32 @@
 
 use super::{AdaptiveBatch, Counters, Kind, Partition, counters::Counter, stopwatch::Stopwatch};
 use crate::sync::atomic::Ordering::*;
-use std::{ops::Range, time::Duration};
+use std::ops::Range;
 
-/// If the first unit takes this long, the region is opened at once.
-const LONG_UNIT: Duration = Duration::from_nanos(40);
+/// If the first unit of a loop of which nothing is known takes this long, in nanoseconds, the region is
+/// opened at once.
+const LONG_UNIT: u64 = 40;
 
-/// An opener does not conclude from the first unit how long this many units take, or more: the clock is too
-/// coarse.
+/// What a thread that helps costs at least, in nanoseconds. A run of a loop that was short must take this
+/// long before the region is opened: its units may only have been read from memory for the first time.
+const HELP: u64 = 300;
+
+/// This many units are many. In a loop of which nothing is known the opener does not conclude from the first
+/// one how long they take: the clock is too coarse.
 const MANY: usize = 16;
 
-/// Units must take one thread this long to be shared: a thread that helps costs some 300 to 800 ns.
-pub(crate) const WORTH_SHARING: Duration = Duration::from_nanos(1500);
+/// Units must take one thread at least this many nanoseconds to be shared: a thread that helps costs some 300
+/// to 800.
+pub(crate) const WORTH_SHARING: u64 = 1500;
+
+/// The first run of a loop that was short is one in so many of its units, rounded up.
+const FIRST: usize = 64;
 
 /// Opens the region for the units that are left. `None` where it cannot be opened.
 pub(crate) type OpenRegion<'a> = dyn Fn(Partition) -> Option<&'a Counters> + 'a;
 
-/// Gets the time that the whole loop would take one thread.
-pub(crate) type Tell<'a> = dyn Fn(Duration) + 'a;
+/// Gets the time that the whole loop would take one thread, in nanoseconds.
+pub(crate) type Tell<'a> = dyn Fn(u64) + 'a;
 
 /// Claims units for one participant, run by run.
 pub(crate) struct Claimer<'a> {
@@ -33,8 +42,7 @@ pub(crate) struct Claimer<'a> {
     /// Alone: how many units to claim at a time.
     most: usize,
     batch: AdaptiveBatch,
-    /// Of an opener that has not found out yet how long the units take. A reference, because claimers are
-    /// moved.
+    /// Of an opener that has not found out yet how long the units take.
     measuring: Option<&'a mut Measuring<'a>>,
 }
 
@@ -44,8 +52,6 @@ pub(crate) struct Measuring<'a> {
     /// How many units were done when the stopwatch was read last. For an opener that is not alone: how many
     /// its first run has.
     done: usize,
-    /// For an opener that is not alone: how long the loop takes one thread, by its first run.
-    estimate: Option<Duration>,
     /// Gets how long the loop takes.
     tell: &'a Tell<'a>,
     way: Way<'a>,
@@ -64,7 +70,7 @@ enum Way<'a> {
 impl<'a> Measuring<'a> {
     /// For an opener that shares the loop.
     pub(crate) fn sharing(stopwatch: Stopwatch, tell: &'a Tell<'a>) -> Self {
-        Self { stopwatch, done: 0, estimate: None, tell, way: Way::Shares }
+        Self { stopwatch, done: 0, tell, way: Way::Shares }
     }
 
     /// For an opener that begins alone, and calls `open` for the remaining units if the first ones show that
@@ -116,10 +122,9 @@ impl<'a> Claimer<'a> {
         Self { measuring: Some(measuring), ..Self::alone(partition, usize::MAX) }
     }
 
-    /// The same claimer, for the opener of an open region: it measures its first run, and how long it takes
-    /// part.
-    pub(crate) fn measuring(self, measuring: &'a mut Measuring<'a>) -> Self {
-        Self { measuring: Some(measuring), ..self }
+    /// Lets the opener of an open region measure its first run.
+    pub(crate) fn measure(&mut self, measuring: &'a mut Measuring<'a>) {
+        self.measuring = Some(measuring);
     }
 
     /// Claims the next run, if there is one that begins before unit `limit`.
@@ -151,31 +156,27 @@ impl<'a> Claimer<'a> {
         }
     }
 
-    /// The opener of an open region measures its first run. If that has the shortest units, the loop takes at
-    /// least as long as the opener takes part.
+    /// The opener of an open region measures its first run.
     fn claim_measured(&mut self, limit: usize) -> Option<Range<usize>> {
         let Some(measuring) = self.measuring.take() else { return self.claim_next(limit) };
-        if measuring.estimate.is_none() {
-            let took = measuring.stopwatch.lap();
-            measuring.estimate = took.map(|took| of_units(took, measuring.done, self.partition.units));
+        if let Some(took) = measuring.stopwatch.lap() {
+            (measuring.tell)(of_units(took, measuring.done, self.partition.units));
+            return self.claim_next(limit);
         }
         let run = self.claim_next(limit);
         if let Some(run) = &run {
-            if measuring.done == 0 {
-                measuring.done = run.len();
-                measuring.stopwatch.start();
-            }
+            measuring.done = run.len();
+            measuring.stopwatch.start();
             self.measuring = Some(measuring);
-        } else if let Some(estimate) = measuring.estimate {
-            measuring.stopwatch.lap();
-            (measuring.tell)(estimate.max(measuring.stopwatch.total()));
         }
         run
     }
 
     /// Opens the region if the units left take long enough. Otherwise the caller stays alone, for one unit,
-    /// then for a few, then for an eighth of them, then for all. In a loop that was short it leaves out the
-    /// few, and of few units the eighth.
+    /// then for a few, then for an eighth of them, then for all. In a loop that was short it stays alone for
+    /// a sixty-fourth of the units, for an eighth, then for all; of few units for one, and then for as many
+    /// as it has done so far. So if some are long this time, though not the first ones, others may still be
+    /// shared.
     #[inline]
     fn decide(&mut self, limit: usize) {
         let Some(measuring) = self.measuring.as_deref_mut() else { return };
@@ -183,26 +184,28 @@ impl<'a> Claimer<'a> {
         let (done, units) = (self.next, self.partition.units);
         let Some(took) = measuring.stopwatch.lap() else {
             measuring.stopwatch.start();
-            self.most = 1;
+            self.most = if was_short { units.div_ceil(FIRST) } else { 1 };
             return;
         };
         if done >= units.min(limit) {
-            // The opener has been alone to the end, so that this is how long the loop takes one thread.
+            // The opener has been alone to the end, so that this is how long the loop takes one thread. A
+            // search may have ended before the last unit.
             let total = measuring.stopwatch.total();
-            if done >= units && (!was_short || total >= WORTH_SHARING) {
+            if total >= WORTH_SHARING || (done >= units && !was_short) {
                 (measuring.tell)(total);
             }
             self.measuring = None;
             return;
         }
         let (measured, left) = (done - measuring.done, units - done);
-        let share = if measuring.done == 0 && units >= MANY {
-            took >= LONG_UNIT
-        } else {
-            takes(took, measured, left, WORTH_SHARING)
+        let are_worth_it = takes(took, measured, left, WORTH_SHARING);
+        let share = match was_short {
+            true => took >= HELP && are_worth_it,
+            false if measuring.done == 0 && units >= MANY => took >= LONG_UNIT,
+            false => are_worth_it,
         };
-        let rest = self.partition.after(done);
-        if share && !rest.is_one_run() {
+        let rest = share.then(|| self.partition.after(done));
+        if let Some(rest) = rest.filter(|rest| !rest.is_one_run()) {
             (measuring.tell)(of_units(took, measured, units).max(WORTH_SHARING));
             self.most = usize::MAX;
             self.measuring = None;
@@ -212,8 +215,9 @@ impl<'a> Claimer<'a> {
             return;
         }
         self.most = match (measuring.done, was_short) {
+            (_, true) if units < MANY => done,
+            (_, true) => 7 * done,
             (0, false) => (units / 16).clamp(1, 64),
-            (0, true) if units >= MANY => units / 8,
             (1, false) => (units / 8).max(1),
             _ => usize::MAX,
         };
@@ -260,13 +264,12 @@ impl<'a> Claimer<'a> {
 }
 
 /// How long `units` take if `done` of them took this long.
-fn of_units(took: Duration, done: usize, units: usize) -> Duration {
-    Duration::from_nanos((took.as_nanos() as u64).saturating_mul(units as u64) / done.max(1) as u64)
+fn of_units(took: u64, done: usize, units: usize) -> u64 {
+    took.saturating_mul(units as u64) / done.max(1) as u64
 }
 
 /// Whether `units` take at least `time` if `done` of them took this long. Without a division, which takes
 /// longer than the rest of a decision.
-fn takes(took: Duration, done: usize, units: usize, time: Duration) -> bool {
-    let nanos = |time: Duration| time.as_nanos() as u64;
-    nanos(took).saturating_mul(units as u64) >= nanos(time) * done as u64
+fn takes(took: u64, done: usize, units: usize, time: u64) -> bool {
+    took.saturating_mul(units as u64) >= time * done as u64
 }

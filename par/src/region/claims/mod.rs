@@ -43,12 +43,15 @@ mod claimer;
 mod counters;
 mod partition;
 mod stopwatch;
+mod ticks;
 
 pub(crate) use adaptive::AdaptiveBatch;
 pub(crate) use claimer::{Claimer, Measuring, WORTH_SHARING};
 pub(crate) use counters::Counters;
 pub(crate) use partition::{Kind, Partition};
 pub(crate) use stopwatch::Stopwatch;
+#[cfg(test)]
+pub(crate) use stopwatch::stopped;
 
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -50,11 +50,6 @@ impl Partition {
         Self { first: done, ..Self::new(self.units - done, self.kind) }
     }
 
-    /// The number of units.
-    pub(crate) fn units(&self) -> usize {
-        self.units
-    }
-
     /// Whether the caller may begin alone: any participant may do any unit, and the units are few enough that
     /// the loop may be short.
     pub(crate) fn may_begin_alone(&self) -> bool {

@@ -89,7 +89,7 @@ fn probe(
     units: usize,
     time: impl Fn(usize) -> Duration,
     was_short: bool,
-) -> (Vec<Range<usize>>, Option<Partition>, Option<Duration>) {
+) -> (Vec<Range<usize>>, Option<Partition>, Option<u64>) {
     let (opened, told) = (Cell::new(None), Cell::new(None));
     let counters = Counters::new(1);
     let open = |rest: Partition| {
@@ -111,26 +111,37 @@ fn probe(
 }
 
 #[test]
-fn a_loop_that_was_short_and_takes_long_is_shared_after_its_first_unit() {
-    for units in [3, 100, 1000] {
+fn a_loop_that_was_short_and_takes_long_is_shared_after_its_first_run() {
+    for (units, first) in [(3, 1), (15, 1), (100, 2), (1000, 16)] {
         let (runs, opened, told) = probe(units, |_| Duration::from_micros(5), true);
-        assert_eq!(runs[0], 0..1);
+        assert_eq!(runs[0], 0..first);
         let rest = opened.expect("the units left are worth sharing");
-        assert_eq!((rest.first, rest.units), (1, units - 1));
-        assert!(told.unwrap() >= Duration::from_micros(4) * units as u32, "{told:?}");
+        assert_eq!((rest.first, rest.units), (first, units - first));
+        assert!(told.unwrap() >= 4_000 * units as u64, "{told:?}");
+    }
+}
+
+#[test]
+fn a_loop_that_was_short_and_becomes_long_is_shared_as_soon_as_it_has_taken_long() {
+    for (units, long, shared) in [(8, 1, 2), (15, 2, 4), (100, 2, 16), (1000, 20, 128), (1000, 100, 128)] {
+        let time = |unit| if unit < long { Duration::ZERO } else { Duration::from_micros(5) };
+        let (_, opened, told) = probe(units, time, true);
+        let rest = opened.expect("the units left are worth sharing");
+        assert_eq!((rest.first, rest.units), (shared, units - shared));
+        assert!(told.unwrap() >= WORTH_SHARING, "{told:?}");
     }
 }
 
 #[test]
 fn one_unit_that_is_left_is_not_shared() {
     let (_, opened, told) = probe(2, |_| Duration::from_micros(5), true);
-    assert!(opened.is_none() && told.unwrap() >= Duration::from_micros(9), "{told:?}");
+    assert!(opened.is_none() && told.unwrap() >= 9_000, "{told:?}");
 }
 
 #[test]
 fn a_loop_that_was_short_and_is_short_again_stays_with_its_opener() {
     for (units, expected) in
-        [(2, vec![0..1, 1..2]), (15, vec![0..1, 1..15]), (100, vec![0..1, 1..13, 13..100])]
+        [(2, vec![0..1, 1..2]), (15, vec![0..1, 1..2, 2..4, 4..8, 8..15]), (100, vec![0..2, 2..16, 16..100])]
     {
         let (runs, opened, told) = probe(units, |_| Duration::ZERO, true);
         assert!(runs == expected && opened.is_none() && told.is_none(), "{runs:?} {opened:?} {told:?}");
@@ -146,18 +157,6 @@ fn a_loop_whose_first_unit_is_short_is_not_taken_for_a_short_loop() {
             let (_, _, told) = probe(units, time, was_short);
             assert!(told.unwrap() >= WORTH_SHARING, "{units} units: {told:?}");
         }
-        // Also if the opener shares it.
-        let told = Cell::new(None);
-        let tell = |time| told.set(Some(time));
-        let partition = Partition::new(units, Kind::Dynamic { grain: 1 });
-        let counters = Counters::new(1);
-        counters.lay_out(&partition);
-        let mut measuring = Measuring::sharing(stopped::stopwatch(), &tell);
-        let mut claimer = Claimer::new(partition, &counters, 0).measuring(&mut measuring);
-        while let Some(run) = claimer.claim(usize::MAX) {
-            stopped::advance(run.map(time).sum());
-        }
-        assert!(told.get().unwrap() >= WORTH_SHARING, "{units} units: {told:?}");
     }
 }
 
@@ -165,27 +164,23 @@ fn a_loop_whose_first_unit_is_short_is_not_taken_for_a_short_loop() {
 fn a_loop_of_which_nothing_is_known_is_shared_if_its_units_are_long() {
     let (runs, opened, told) = probe(1000, |_| Duration::from_micros(1), false);
     assert_eq!((runs[0].clone(), opened.unwrap().first), (0..1, 1));
-    assert!(told.unwrap() >= Duration::from_micros(900), "{told:?}");
+    assert!(told.unwrap() >= 900_000, "{told:?}");
 }
 
 #[test]
-fn an_opener_that_shares_measures_its_first_run_and_how_long_it_takes_part() {
+fn an_opener_that_shares_measures_its_first_run() {
     let told = Cell::new(None);
     let tell = |time| told.set(Some(time));
     let partition = Partition::new(3, Kind::Dynamic { grain: 2 });
-    for pauses in [[2, 0], [0, 3]] {
-        let counters = Counters::new(1);
-        counters.lay_out(&partition);
-        let mut measuring = Measuring::sharing(stopped::stopwatch(), &tell);
-        let mut claimer = Claimer::new(partition, &counters, 0).measuring(&mut measuring);
-        for (pause, run) in pauses.into_iter().zip([0..2, 2..3]) {
-            assert_eq!(claimer.claim(usize::MAX), Some(run));
-            stopped::advance(Duration::from_millis(pause));
-        }
-        assert_eq!(told.take(), None);
-        assert_eq!(claimer.claim(usize::MAX), None);
-        let time = told.take().unwrap();
-        assert!(time >= Duration::from_micros(2900), "{time:?}");
-        assert_eq!((claimer.claim(usize::MAX), told.get()), (None, None));
-    }
+    let counters = Counters::new(1);
+    counters.lay_out(&partition);
+    let mut measuring = Measuring::sharing(stopped::stopwatch(), &tell);
+    let mut claimer = Claimer::new(partition, &counters, 0);
+    claimer.measure(&mut measuring);
+    assert_eq!((claimer.claim(usize::MAX), told.get()), (Some(0..2), None));
+    stopped::advance(Duration::from_millis(2));
+    assert_eq!(claimer.claim(usize::MAX), Some(2..3));
+    let time = told.take().unwrap();
+    assert!((2_900_000..3_000_000).contains(&time), "{time}");
+    assert_eq!((claimer.claim(usize::MAX), told.get()), (None, None));
 }
