@@ -25,10 +25,22 @@ impl fmt::Display for Label {
 }
 
 /// The name of a task and the line that submitted it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct TaskLabel {
     pub(crate) name: Cow<'static, str>,
     pub(crate) location: &'static Location<'static>,
+}
+
+impl Clone for TaskLabel {
+    // Not derived: the name is mostly a literal, which the compiler can copy without a call.
+    #[inline]
+    fn clone(&self) -> Self {
+        let name = match self.name {
+            Cow::Borrowed(literal) => Cow::Borrowed(literal),
+            Cow::Owned(ref name) => Cow::Owned(name.clone()),
+        };
+        Self { name, location: self.location }
+    }
 }
 
 impl TaskLabel {

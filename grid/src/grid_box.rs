@@ -133,6 +133,7 @@ impl<const D: usize> GridBox<D> {
     ///
     /// # Panics
     /// If a dropped axis is not `0..1`, or an empty box is cast to 0 dimensions, where no box is empty.
+    #[inline]
     #[track_caller]
     pub fn cast<const E: usize>(&self) -> GridBox<E> {
         if self.is_empty() {

@@ -151,11 +151,17 @@ impl<const D: usize> Region<D> {
     ///
     /// # Panics
     /// If a dropped axis of a box is not `0..1`.
+    #[inline]
     #[track_caller]
     pub fn cast<const E: usize>(&self) -> Region<E> {
-        if let [only] = self.boxes() {
-            return only.cast().into();
+        match self.boxes() {
+            [only] => only.cast().into(),
+            _ => self.cast_each(),
         }
+    }
+
+    #[track_caller]
+    fn cast_each<const E: usize>(&self) -> Region<E> {
         // Axes `0..1` at the end neither split nor join bands, so the boxes stay in normal form.
         let mut boxes = Boxes::with_capacity(self.boxes.len());
         for b in &self.boxes {

@@ -58,15 +58,9 @@ impl Submission<'_> {
     /// The head of the node of this task. `queue` is the memory of the device that it goes to.
     #[inline(always)]
     pub(super) fn head(&self, id: TaskId, core: &Core, queue: Option<MemoryId>) -> Head {
-        let properties = Properties {
-            label: self.label.clone(),
-            place: self.place,
-            observes: self.observes,
-            group: self.group.cloned(),
-            contention: self.contention(),
-            queue,
-        };
-        core.head(id, properties)
+        let (contention, group) = (self.contention(), self.group.cloned());
+        let Self { place, observes, .. } = *self;
+        core.head(id, Properties { label: self.label.clone(), place, observes, group, contention, queue })
     }
 }
 

@@ -97,6 +97,7 @@ impl Head {
         runtime: RuntimeId,
     ) -> Self {
         let Properties { label, place, observes, group, contention, queue } = properties;
+        let marks = runtime.other_marks();
         Self {
             pending: AtomicU32::new(SUBMITTING),
             runtime,
@@ -109,7 +110,7 @@ impl Head {
             id,
             label,
             contention,
-            marks: runtime.other_marks(),
+            marks,
             part: None,
             unended: AtomicU32::new(1),
             queue: queue.unwrap_or(MemoryId::HOST),

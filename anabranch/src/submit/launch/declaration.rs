@@ -136,6 +136,8 @@ impl<'a, const K: usize> Declaration<'a, K> {
         whole: Chunk<K>,
         chunks: &'a [Chunk<K>],
     ) -> Self {
+        // First, because what stands before a call is made elsewhere and copied.
+        let record = core.needs_records().then(|| Self::record(core));
         Self {
             core,
             group,
@@ -148,7 +150,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
             communicates: false,
             pieces: Vec::new(),
             has_leaves: false,
-            record: core.needs_records().then(|| Self::record(core)),
+            record,
         }
     }
 
@@ -166,10 +168,24 @@ impl<'a, const K: usize> Declaration<'a, K> {
         mapper: M,
         mode: Mode,
     ) -> Result<BoundBuffer<T, D>, Error> {
-        let regions = match self.is_one_chunk() {
-            true => smallvec![self.region(&buffer.inner, &mapper, mode)?],
-            false => self.regions(&buffer.inner, &mapper, Promise::of(&mapper), mode)?,
-        };
+        if self.is_one_chunk() {
+            let region = self.region(&buffer.inner, &mapper, mode)?;
+            self.note_buffer(&buffer, mapper, mode);
+            return Ok(BoundBuffer::new(buffer, Regions::from_buf([region])));
+        }
+        let regions = self.regions(&buffer.inner, &mapper, Promise::of(&mapper), mode)?;
+        self.note_buffer(&buffer, mapper, mode);
+        Ok(BoundBuffer::new(buffer, regions))
+    }
+
+    /// Notes an access for the command graph, if the task has a record.
+    #[inline(always)]
+    fn note_buffer<T: Element, const D: usize>(
+        &mut self,
+        buffer: &Buffer<T, D>,
+        mapper: impl RangeMapper<K, D> + 'static,
+        mode: Mode,
+    ) {
         if let Some(record) = &mut self.record {
             let mapper = erase(mapper, buffer.extent());
             record.accesses.push(BufferAccess { buffer: buffer.inner.id, mode, mapper });
@@ -179,7 +195,6 @@ impl<'a, const K: usize> Declaration<'a, K> {
                 record.shared.buffers.push(buffer);
             }
         }
-        Ok(BoundBuffer::new(buffer, regions))
     }
 
     /// Whether one chunk is the whole task, on one node. Most small tasks are so.

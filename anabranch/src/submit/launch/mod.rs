@@ -44,14 +44,14 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
     let _refused;
     let accepted = declaration.core.accept(&task);
     let accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
-    let attached = L::attach(&mut bound, &mut accepted.versions().iter().copied());
-    let node = match attached {
-        Ok(()) => Node::new(|| accepted.head(), || body(Ok(bound))),
+    let bound = match L::attach(&mut bound, &mut accepted.versions().iter().copied()) {
+        Ok(()) => Ok(bound),
         Err(error) => {
             _refused = bound;
-            Node::new(|| accepted.head(), || body(Err(Box::new(error))))
+            Err(Box::new(error))
         }
     };
+    let node = Node::new(|| accepted.head(), || body(bound));
     Ok(accepted.insert(node))
 }
 
@@ -79,14 +79,14 @@ pub(super) fn launch_pieces<const K: usize, L: AccessList<K>, B: Body, M: FnMut(
     let (_refused, _unused);
     let accepted = declaration.core.accept_pieces(&task, &declaration.pieces);
     let mut accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
-    let attached = L::attach(&mut bound, &mut accepted.versions().iter().copied());
-    let mut body = match attached {
-        Ok(()) => bodies(Ok(bound)),
+    let bound = match L::attach(&mut bound, &mut accepted.versions().iter().copied()) {
+        Ok(()) => Ok(bound),
         Err(error) => {
             _refused = bound;
-            bodies(Err(Box::new(error)))
+            Err(Box::new(error))
         }
     };
+    let mut body = bodies(bound);
     let mut nodes = SmallVec::with_capacity(declaration.pieces.len());
     for (at, piece) in declaration.pieces.iter().enumerate() {
         nodes.push(Node::new(|| accepted.head(at), || body(piece.chunks.clone())));

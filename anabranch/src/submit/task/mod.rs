@@ -67,6 +67,7 @@ impl<'rt> NewTask<'rt> {
     }
 
     /// Makes the task a host task whose function is called once, on a thread where it may block.
+    #[inline]
     pub fn once(self) -> TaskBuilder<'rt, 0, Once, ()> {
         self.begin(GridBox::full([]))
     }
@@ -256,12 +257,12 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
     }
 
     /// Submits the task with a function whose error is one of a host function already.
-    pub(super) fn submit_once<F>(mut self, function: F) -> Result<TaskHandle, Error>
+    #[inline(always)]
+    pub(super) fn submit_once<F>(self, function: F) -> Result<TaskHandle, Error>
     where
         L: AccessList<0>,
         F: for<'v> FnOnce(L::Views<'v>) -> Result<(), HostError> + Send + 'static,
     {
-        self.hints.go_home(&self.label).map_err(|error| self.core.refuse(error))?;
         self.submit_host(Work::HostOnce, |_, views| function(views))
     }
 }
@@ -310,13 +311,14 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
     ///
     /// # Errors
     /// If the declaration is wrong: see [`Error`]. Only kernels have reductions. Nothing is submitted then.
-    pub fn host<F, R>(self, function: F) -> Result<TaskHandle, Error>
+    pub fn host<F, R>(mut self, function: F) -> Result<TaskHandle, Error>
     where
         L: AccessList<K>,
         F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> R + Send + 'static,
         R: HostResult,
     {
         self.check_has_no_reduction()?;
+        self.hints.pieces = 1;
         let work = Work::HostChunks { space: self.space.cast() };
         self.submit_host(work, |tile, views| function(tile, views).into_result())
     }
@@ -351,7 +353,8 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> Result<(), HostError> + Send + 'static,
     {
         self.check_is_on_host()?;
-        self.hints.pieces = 1;
+        // Only a task that runs once has noted homes.
+        self.hints.go_home(&self.label).map_err(|error| self.core.refuse(error))?;
         let whole = Chunk::whole(self.space);
         let part = self.part(|| work);
         let alone = if whole.range.is_empty() { &[] } else { slice::from_ref(&whole) };
