@@ -32,7 +32,7 @@ pub struct TaskLabel {
 }
 
 impl Clone for TaskLabel {
-    // Not derived: the name is mostly a literal, which the compiler can copy without a call.
+    // Not derived, because that calls the function that clones a `Cow`. The name is usually a literal.
     #[inline]
     fn clone(&self) -> Self {
         let name = match self.name {

@@ -81,7 +81,8 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         if target.is_empty() {
             return;
         }
-        if target == self.bounds {
+        // Not `target == self.bounds`: numbers that were just computed are slow to compare all at once.
+        if range.contains(&self.bounds) {
             self.entries().for_each(|(_, old)| visit(old));
             self.entries.reset(Entry::new(target, value));
             return;
@@ -128,7 +129,7 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         if target.is_empty() {
             return;
         }
-        if target == self.bounds && self.len() == 1 {
+        if self.len() == 1 && range.contains(&self.bounds) {
             change(self.entries.value_mut(0));
             return;
         }

@@ -307,11 +307,10 @@ impl Head {
         let closes = self.group.is_none();
         // Release: pairs with the Acquire in `is_done`. Under the lock, so that nothing is added after this.
         self.state.fetch_or(if closes { DONE | CLOSED } else { DONE }, Release);
-        Completed {
-            successors: mem::take(&mut links.successors),
-            latches: closes.then(|| links.take_latches()).flatten(),
-            poison: links.poison.clone(),
-        }
+        let latches = closes.then(|| links.take_latches()).flatten();
+        let poison = links.poison.clone();
+        // The successors last: what is taken before a call that may panic is copied once more.
+        Completed { successors: mem::take(&mut links.successors), latches, poison }
     }
 
     /// Marks a task of a group as closed. Returns the latches that wait for it.

@@ -146,8 +146,9 @@ struct Entry<B> {
     body: Locked<B>,
 }
 
-/// A value behind a lock beside it. In a `Mutex<B>` the lock is a byte in front of the value, and the compiler
-/// copies the two together, at odd addresses: then submitting a kernel takes a fifth longer.
+/// A value and its lock, which [`Node::new`] writes one after the other. A `Mutex<B>` can only be made with
+/// its value in it, and moved as a whole. The lock is one byte, and the compiler copied the rest from the odd
+/// address behind it: then submitting a kernel took a fifth longer.
 #[repr(C)]
 struct Locked<B> {
     lock: Mutex<()>,

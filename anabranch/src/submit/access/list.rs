@@ -100,6 +100,7 @@ macro_rules! access_list {
                 0_usize$(.max(self.$i.reduced()))*
             }
 
+            #[inline(always)]
             fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
                 Ok(($(self.$i.declare(declaration)?,)*))
             }

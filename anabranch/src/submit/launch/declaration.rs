@@ -136,7 +136,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
         whole: Chunk<K>,
         chunks: &'a [Chunk<K>],
     ) -> Self {
-        // First, because what stands before a call is made elsewhere and copied.
+        // First: fields that are evaluated before a call that may panic are made in another place and copied.
         let record = core.needs_records().then(|| Self::record(core));
         Self {
             core,
