@@ -58,6 +58,7 @@ impl Submission<'_> {
     /// The head of the node of this task. `queue` is the memory of the device that it goes to.
     #[inline(always)]
     pub(super) fn head(&self, id: TaskId, core: &Core, queue: Option<MemoryId>) -> Head {
+        // Before the label is cloned, for the same reason as the marks in `Head::new`.
         let (contention, group) = (self.contention(), self.group.cloned());
         let Self { place, observes, .. } = *self;
         core.head(id, Properties { label: self.label.clone(), place, observes, group, contention, queue })

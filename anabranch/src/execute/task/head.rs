@@ -97,6 +97,7 @@ impl Head {
         runtime: RuntimeId,
     ) -> Self {
         let Properties { label, place, observes, group, contention, queue } = properties;
+        // Before all fields: those that are evaluated before a call that may panic are copied once more.
         let marks = runtime.other_marks();
         Self {
             pending: AtomicU32::new(SUBMITTING),
