@@ -74,6 +74,20 @@ pub trait Number:
     fn of_slice_mut(slice: SliceMut<'_>) -> Option<&mut [Self]>;
 }
 
+impl Scalar {
+    /// The bits. Two numbers of one type are the same if their bits are.
+    pub(crate) fn bits(self) -> u64 {
+        match self {
+            Self::F32(value) => value.to_bits().into(),
+            Self::F64(value) => value.to_bits(),
+            Self::I32(value) => value.cast_unsigned().into(),
+            Self::U32(value) => value.into(),
+            Self::I64(value) => value.cast_unsigned(),
+            Self::U64(value) => value,
+        }
+    }
+}
+
 /// A floating-point number: `f32` or `f64`.
 pub trait Float: Number {}
 /// A number with a sign: not `u32` and not `u64`.

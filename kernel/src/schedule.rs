@@ -327,7 +327,6 @@ pub(crate) fn rows(all: &[Load], loads: &[ProgramLoad]) -> (Vec<RowOfLoads>, Vec
             None => rows.push(RowOfLoads { one, loads: vec![(at, one.along[2])] }),
         }
     }
-    rows.iter_mut().for_each(|row| row.loads.sort_by_key(|(_, along)| along.offset));
     (rows, beside_rows)
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct ProgramLoad {
 pub(crate) struct RowOfLoads {
     /// One of them.
     pub(crate) one: Load,
-    /// Their numbers in the program, and their coordinates along the row. The least offset comes first.
+    /// Their numbers in the program, and their coordinates along the row.
     pub(crate) loads: Vec<(u32, Along)>,
 }
 

@@ -63,6 +63,124 @@ fn loads_of_one_row_share_it_and_those_behind_a_gap_have_their_own() {
     }
 }
 
+/// A plane that counts how often each of its rows is read.
+struct Counted {
+    elements: Vec<f32>,
+    extent: [usize; 3],
+    reads: RefCell<Vec<usize>>,
+}
+
+impl Operand for Counted {
+    fn extent(&self) -> [usize; 3] {
+        self.extent
+    }
+
+    fn read(&self, [_, y, x]: [usize; 3]) -> Slice<'_> {
+        self.reads.borrow_mut()[y] += 1;
+        let cols = self.extent[2];
+        f32::slice(&self.elements[y * cols + x..(y + 1) * cols])
+    }
+
+    fn write(&mut self, _: [usize; 3]) -> SliceMut<'_> {
+        panic!("a program sets what it only takes")
+    }
+}
+
+#[test]
+fn a_row_with_elements_beyond_its_edges_is_read_once_for_all_points() {
+    let _deadline = deadline();
+    let tape = Tape::new(2);
+    let (u, v) = (tape.input::<f32, 2>(), tape.output::<f32, 2>());
+    let around = [[-1, -1], [-1, 1], [0, -1], [0, 1], [1, -1], [1, 1]].map(|offset| u.at_or(offset, 0.5));
+    v.set(around.into_iter().reduce(|sum, value| sum + value).expect("there are some"));
+    let recording = tape.finish().expect("the kernel is right");
+    let [rows, cols] = [7, 700];
+    for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
+        let elements = (0..rows * cols).map(|at| at as f32).collect();
+        let mut plane = Counted { elements, extent: [1, rows, cols], reads: RefCell::new(vec![0; rows]) };
+        let mut output = vec![0.0_f32; rows * cols];
+        let operands: &mut [&mut dyn Operand] =
+            &mut [&mut plane, &mut Array::new(&mut output[..], [1, rows, cols], usize::MAX)];
+        let (parameters, points) = (recording.parameters(), [[0; 3], [1, rows, cols]]);
+        Program::new(&recording).run(parameters, points, operands, &mut Memory::default(), instructions);
+        assert_eq!(*plane.reads.borrow(), vec![1; rows], "{instructions:?}");
+    }
+}
+
+/// The sum of elements around each point of a plane, weighted so that each counts, with a literal for each
+/// that is beyond an edge.
+fn weighted_sums(elements: &[f32], [rows, cols]: [usize; 2], loads: &[([isize; 2], f32)]) -> Vec<f32> {
+    let value = |y: usize, x: usize, (weight, &([dy, dx], outside)): (usize, &([isize; 2], f32))| {
+        let inside = y.checked_add_signed(dy).zip(x.checked_add_signed(dx));
+        let inside = inside.filter(|&(y, x)| y < rows && x < cols);
+        (weight + 1) as f32 * inside.map_or(outside, |(y, x)| elements[y * cols + x])
+    };
+    let point = |at: usize| loads.iter().enumerate().map(|load| value(at / cols, at % cols, load)).sum();
+    (0..rows * cols).map(point).collect()
+}
+
+#[test]
+fn rows_with_other_loads_literals_or_contents_share_no_elements() {
+    let _deadline = deadline();
+    let kernels: [&[([isize; 2], f32)]; 3] = [
+        // A row is taken first from above, then in the middle, and then from below with more elements.
+        &[([1, -1], 3.0), ([0, -1], 3.0), ([-1, -1], 3.0), ([-1, 2], 3.0)],
+        // Loads of one row have other literals, and so have rows.
+        &[([-1, -1], 3.0), ([-1, 1], 4.0), ([0, -1], 3.0), ([1, -1], 5.0), ([1, 1], 5.0)],
+        // Zeros of two signs are equal, and not the same.
+        &[([0, -1], 0.0), ([0, 1], -0.0), ([1, -1], -0.0)],
+    ];
+    let [rows, cols] = [5, 90];
+    for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
+        let mut memory = Memory::default();
+        for (loads, salt) in kernels.into_iter().flat_map(|loads| [(loads, 0), (loads, 1000)]) {
+            let tape = Tape::new(2);
+            let (u, v) = (tape.input::<f32, 2>(), tape.output::<f32, 2>());
+            let terms = loads
+                .iter()
+                .zip(1_u8..)
+                .map(|(&(offset, outside), weight)| f32::from(weight) * u.at_or(offset, outside));
+            v.set(terms.reduce(|sum, term| sum + term).expect("there are loads"));
+            let recording = tape.finish().expect("the kernel is right");
+            let elements: Vec<f32> = (0..rows * cols).map(|at| (at + salt) as f32).collect();
+            let mut output = vec![0.0_f32; rows * cols];
+            let operands: &mut [&mut dyn Operand] = &mut [
+                &mut Array::new(&elements[..], [1, rows, cols], usize::MAX),
+                &mut Array::new(&mut output[..], [1, rows, cols], usize::MAX),
+            ];
+            let (parameters, points) = (recording.parameters(), [[0; 3], [1, rows, cols]]);
+            Program::new(&recording).run(parameters, points, operands, &mut memory, instructions);
+            let expected = weighted_sums(&elements, [rows, cols], loads);
+            assert_eq!(output, expected, "{loads:?} and {salt} with {instructions:?}");
+        }
+    }
+}
+
+#[test]
+fn no_element_is_read_that_no_load_takes() {
+    let _deadline = deadline();
+    for offsets in [[-5, 60], [-5, 55]] {
+        let tape = Tape::new(1);
+        let (u, v) = (tape.input::<f32, 1>(), tape.output::<f32, 1>());
+        v.set(u.at_or([offsets[0]], 7.0) + 1000.0 * u.at_or([offsets[1]], 7.0));
+        let recording = tape.finish().expect("the kernel is right");
+        for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
+            // The first load takes 0 to 34, the second one 55 or 60 to 99, and the operand has no others.
+            let mut row = WithGap::new(100, 35..offsets[1] as usize);
+            let mut output = [0.0_f32; 40];
+            let operands: &mut [&mut dyn Operand] =
+                &mut [&mut row, &mut Array::new(&mut output[..], [1, 1, 40], usize::MAX)];
+            let (parameters, points) = (recording.parameters(), [[0; 3], [1, 1, 40]]);
+            Program::new(&recording).run(parameters, points, operands, &mut Memory::default(), instructions);
+            for (x, &ours) in output.iter().enumerate() {
+                let at = |offset: isize| x.checked_add_signed(offset).filter(|&at| at < 100);
+                let [a, b] = offsets.map(|offset| at(offset).map_or(7.0, |at| at as f32));
+                assert_eq!(ours, a + 1000.0 * b, "{x} with {instructions:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_block_ends_where_the_slice_of_a_load_or_of_an_output_does() {
     let _deadline = deadline();

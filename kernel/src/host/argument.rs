@@ -43,7 +43,7 @@ impl<'a> Loaded<'a> {
                 Argument::Block(&numbers(self.slices[number as usize])[from..])
             }
             Elements::Same(value) => Argument::Same(number(value)),
-            Elements::Assembled => Argument::Block(numbers(self.assembled[load as usize].slice())),
+            Elements::Assembled => Argument::Block(numbers(self.assembled[load as usize].slice(0))),
         }
     }
 }

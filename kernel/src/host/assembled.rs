@@ -24,11 +24,12 @@ pub(super) trait Assemble: Number {
 macro_rules! assembled {
     ($($kind:ident $number:ident),*) => {
         impl Assembled {
-            /// The elements.
-            pub(super) fn slice(&self) -> Slice<'_> {
+            /// The elements from this one on.
+            #[inline]
+            pub(super) fn slice(&self, from: usize) -> Slice<'_> {
                 match self {
                     Self::Nothing => Slice::F32(&[]),
-                    $(Self::$kind(values) => Slice::$kind(values)),*
+                    $(Self::$kind(values) => Slice::$kind(&values[from..])),*
                 }
             }
         }

@@ -10,7 +10,6 @@
 use super::{
     argument::{Argument, Loaded, number, numbers_mut},
     banks::{Bank, IN_BANK},
-    instructions::Token,
     lanes::Lanes,
 };
 use crate::{
@@ -24,17 +23,6 @@ use std::ops::Range;
 /// The vectors of a strip, if the processor has 32 vector registers and if it has fewer.
 const MANY: usize = 16;
 const FEW: usize = 12;
-
-/// The points of a strip of `f32`.
-pub(super) fn points_of_strip(token: Token) -> usize {
-    match token {
-        #[cfg(target_arch = "x86_64")]
-        Token::Avx512(_) => MANY * 16,
-        #[cfg(target_arch = "x86_64")]
-        Token::Avx2(_) => FEW * 8,
-        Token::Portable => FEW * 4,
-    }
-}
 
 /// Chains and a block.
 pub(super) struct ChainsOfBlock<'a, 'o, T> {

@@ -28,7 +28,7 @@ pub(super) struct Place<'a> {
 /// The coordinate that a load takes instead of `at`, in a dimension of this size; `None` if it is outside the
 /// buffer.
 #[inline(always)]
-fn within(edge: Edge, at: isize, size: usize) -> Option<usize> {
+pub(super) fn within(edge: Edge, at: isize, size: usize) -> Option<usize> {
     if let Ok(inside) = usize::try_from(at)
         && inside < size
     {
@@ -186,7 +186,7 @@ impl Load {
     ) {
         let to = T::emptied(to);
         match self.row() {
-            Row::Contiguous => self.assemble_runs(place, len, others, to),
+            Row::Contiguous => self.assemble_runs(self.along[2].first(place), place, len, others, to),
             Row::Same => unreachable!("one element for all points needs no list"),
             Row::Apart => self.assemble_apart(place, len, others, to),
         }
@@ -206,24 +206,34 @@ impl Load {
         }
     }
 
-    /// Puts together elements that lie one after the other as far as they are inside of the buffer, and in
-    /// one box of the region.
-    fn assemble_runs<T: Number>(&self, place: &Place<'_>, len: usize, others: &Others<'_>, to: &mut Vec<T>) {
+    /// Puts `len` elements together, from coordinate `x` on. They lie one after the other as far as they are
+    /// inside of the buffer, and in one box of the region.
+    pub(super) fn assemble_runs<T: Number>(
+        &self,
+        x: isize,
+        place: &Place<'_>,
+        len: usize,
+        others: &Others<'_>,
+        to: &mut Vec<T>,
+    ) {
         let extent = self.extent(others);
-        let x = self.along[2].first(place);
+        let end = to.len() + len;
         let Some([z, y]) = self.row_inside(place, extent) else {
-            return to.resize(len, number(self.outside(place.parameters)));
+            return to.resize(end, number(self.outside(place.parameters)));
         };
-        while to.len() < len {
-            let at = x + to.len() as isize;
-            let Some(inside) = within(self.edge, at, extent[2]) else {
-                to.push(number(self.outside(place.parameters)));
-                continue;
-            };
-            let is_repeated = self.edge == Edge::Clamped && inside as isize != at;
-            let most = if is_repeated { 1 } else { (len - to.len()).min(extent[2] - inside) };
-            let elements = self.read([z, y, inside], others);
-            to.extend_from_slice(&elements[..most.min(elements.len())]);
+        let mut at = x;
+        while to.len() < end {
+            let before = to.len();
+            match within(self.edge, at, extent[2]) {
+                None => to.push(number(self.outside(place.parameters))),
+                Some(inside) => {
+                    let is_repeated = self.edge == Edge::Clamped && inside as isize != at;
+                    let most = if is_repeated { 1 } else { (end - before).min(extent[2] - inside) };
+                    let elements = self.read([z, y, inside], others);
+                    to.extend_from_slice(&elements[..most.min(elements.len())]);
+                }
+            }
+            at += (to.len() - before) as isize;
         }
     }
 

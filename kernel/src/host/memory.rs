@@ -1,7 +1,7 @@
 //! The memory of a program while it runs: its registers, and a block for each load that has to be put
 //! together.
 
-use super::{accumulate::Accumulators, assembled::Assembled, banks::Banks};
+use super::{accumulate::Accumulators, assembled::Assembled, banks::Banks, rows::Rows};
 use crate::program::Program;
 
 /// The memory that a thread runs programs in. It keeps the most that any of them has needed.
@@ -10,6 +10,8 @@ pub struct Memory {
     pub(super) banks: Banks,
     /// Those of each load that the program needs.
     pub(super) assembled: Vec<Assembled>,
+    /// The rows of loads.
+    pub(super) rows: Rows,
     /// The counters of the folds.
     pub(super) counters: Vec<u32>,
     pub(super) accumulators: Accumulators,

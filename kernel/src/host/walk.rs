@@ -5,13 +5,12 @@ use super::{
     argument::{Elements, Loaded, number},
     arithmetic::Arithmetic,
     banks::{Banks, IN_BANK, block_len},
-    chain::points_of_strip,
     execute::Execute,
     instructions::{Instructions, Token},
     load::Place,
     memory::Memory,
     operands::{Operand, Operands, Others},
-    rows::Slices,
+    rows::{Rows, Slices},
 };
 use crate::{
     leaves::Leaves,
@@ -83,6 +82,7 @@ impl Program {
         memory.accumulators.begin(self, Leaves::new(self.body.dimensions, points));
         let (token, longest) = (Token::new(instructions), block_len(self));
         let mut operands = Operands::new(self, operands);
+        memory.rows.begin(self, parameters, &operands.others);
         for (z, y) in (min[0]..max[0]).flat_map(|z| (min[1]..max[1]).map(move |y| (z, y))) {
             let mut x = min[2];
             while x < max[2] {
@@ -117,13 +117,14 @@ impl Block<'_> {
     /// element.
     fn compute(&self, operands: &mut Operands<'_>, memory: &mut Memory, token: Token) -> usize {
         let Self { program, parameters, ref point, .. } = *self;
-        let Memory { banks, assembled, counters, accumulators } = memory;
+        let Memory { banks, assembled, rows, counters, accumulators } = memory;
         let Operands { others, outputs } = operands;
         let place = Place { point, parameters, counters };
-        let (mut outputs, most) = self.outputs(outputs);
+        let (mut outputs, mut len) = self.outputs(outputs);
+        rows.prepare(program, &place, &mut len, others);
         let (mut slices, mut elements) = (Slices::new(), SmallVec::<[Elements; 24]>::new());
         elements.resize(program.loads.len(), Elements::Assembled);
-        let len = self.find(&place, (most, points_of_strip(token)), others, &mut slices, &mut elements);
+        self.find(&place, &mut len, (others, rows), &mut slices, &mut elements);
         for ((load, elements), assembled) in program.loads.iter().zip(&elements).zip(&mut *assembled) {
             if let (Elements::Assembled, false) = (elements, load.is_in_loop) {
                 program.load(*load).assemble(&place, len, others, assembled);
@@ -164,28 +165,26 @@ impl Block<'_> {
         (slices, most)
     }
 
-    /// Finds the elements of the loads that are in no loop. Returns the number of points.
+    /// Finds the elements of the loads that are in no loop. Makes the number of points smaller where a slice
+    /// has fewer elements.
     #[inline(always)]
     fn find<'a>(
         &self,
         place: &Place<'_>,
-        (mut most, at_edge): (usize, usize),
-        others: &'a Others<'_>,
+        len: &mut usize,
+        (others, rows): (&'a Others<'_>, &'a Rows),
         slices: &mut Slices<'a>,
         elements: &mut [Elements],
-    ) -> usize {
+    ) {
         let program = self.program;
         if !program.loops.is_empty() {
             slices.resize(program.loads.len(), Slice::F32(&[]));
         }
-        for row in &program.rows {
-            row.find(place, (&mut most, at_edge), others, slices, elements);
-        }
+        rows.find(place.point, len, others, slices, elements);
         for &load in &program.beside_rows {
             elements[load as usize] =
                 program.load(program.loads[load as usize]).find_beside_rows(place, others);
         }
-        most
     }
 
     /// Copies a result to an operand that is no output.
