@@ -167,8 +167,8 @@ impl Load {
     }
 
     /// Whether the elements are in one row of an operand with those of another load. Both loads have elements
-    /// that lie one after the other. The value of an edge does not matter: it is needed only where elements
-    /// are put together.
+    /// that lie one after the other. The literal of an edge does not matter: its value is known when a run
+    /// begins.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         let is_same_edge = mem::discriminant(&self.edge) == mem::discriminant(&other.edge);
         self.operand == other.operand && self.along[..2] == other.along[..2] && is_same_edge

@@ -87,23 +87,29 @@ impl Operand for Counted {
 }
 
 #[test]
-fn a_row_with_elements_beyond_its_edges_is_read_once_for_all_points() {
+fn a_row_with_elements_beyond_its_edges_is_read_once_for_each_of_its_blocks() {
     let _deadline = deadline();
-    let tape = Tape::new(2);
-    let (u, v) = (tape.input::<f32, 2>(), tape.output::<f32, 2>());
-    let around = [[-1, -1], [-1, 1], [0, -1], [0, 1], [1, -1], [1, 1]].map(|offset| u.at_or(offset, 0.5));
-    v.set(around.into_iter().reduce(|sum, value| sum + value).expect("there are some"));
-    let recording = tape.finish().expect("the kernel is right");
-    let [rows, cols] = [7, 700];
-    for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
-        let elements = (0..rows * cols).map(|at| at as f32).collect();
-        let mut plane = Counted { elements, extent: [1, rows, cols], reads: RefCell::new(vec![0; rows]) };
-        let mut output = vec![0.0_f32; rows * cols];
-        let operands: &mut [&mut dyn Operand] =
-            &mut [&mut plane, &mut Array::new(&mut output[..], [1, rows, cols], usize::MAX)];
-        let (parameters, points) = (recording.parameters(), [[0; 3], [1, rows, cols]]);
-        Program::new(&recording).run(parameters, points, operands, &mut Memory::default(), instructions);
-        assert_eq!(*plane.reads.borrow(), vec![1; rows], "{instructions:?}");
+    let mut offsets = [[-1, -1], [-1, 1], [0, -1], [0, 1], [1, -1], [1, 1]];
+    for order in ["ascending", "descending"] {
+        let tape = Tape::new(2);
+        let (u, v) = (tape.input::<f32, 2>(), tape.output::<f32, 2>());
+        let around = offsets.map(|offset| u.at_or(offset, 0.5));
+        v.set(around.into_iter().reduce(|sum, value| sum + value).expect("there are some"));
+        let recording = tape.finish().expect("the kernel is right");
+        // A long row of points has a block at each end, and one between them, which takes the rows as they are.
+        for (cols, blocks) in [(700, vec![1; 7]), (3000, vec![4, 5, 5, 5, 5, 5, 4])] {
+            let rows = blocks.len();
+            let elements = (0..rows * cols).map(|at| at as f32).collect();
+            let mut plane = Counted { elements, extent: [1, rows, cols], reads: RefCell::new(vec![0; rows]) };
+            let mut output = vec![0.0_f32; rows * cols];
+            let operands: &mut [&mut dyn Operand] =
+                &mut [&mut plane, &mut Array::new(&mut output[..], [1, rows, cols], usize::MAX)];
+            let (parameters, points) = (recording.parameters(), [[0; 3], [1, rows, cols]]);
+            let instructions = Instructions::detect();
+            Program::new(&recording).run(parameters, points, operands, &mut Memory::default(), instructions);
+            assert_eq!(*plane.reads.borrow(), blocks, "{order}, {cols} columns");
+        }
+        offsets.reverse();
     }
 }
 

@@ -206,7 +206,7 @@ impl Load {
         }
     }
 
-    /// Puts `len` elements together, from coordinate `x` on. They lie one after the other as far as they are
+    /// Appends `len` elements to a list, from coordinate `x` on. They lie one after the other as far as they are
     /// inside of the buffer, and in one box of the region.
     pub(super) fn assemble_runs<T: Number>(
         &self,

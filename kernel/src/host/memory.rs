@@ -1,5 +1,5 @@
-//! The memory of a program while it runs: its registers, and a block for each load that has to be put
-//! together.
+//! The memory of a program while it runs: its registers, a block for each load that has to be put together,
+//! and the rows of loads with their padded copies.
 
 use super::{accumulate::Accumulators, assembled::Assembled, banks::Banks, rows::Rows};
 use crate::program::Program;
@@ -10,7 +10,7 @@ pub struct Memory {
     pub(super) banks: Banks,
     /// Those of each load that the program needs.
     pub(super) assembled: Vec<Assembled>,
-    /// The rows of loads.
+    /// The rows of loads, with their padded copies.
     pub(super) rows: Rows,
     /// The counters of the folds.
     pub(super) counters: Vec<u32>,

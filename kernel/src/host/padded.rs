@@ -2,7 +2,7 @@
 //!
 //! Where loads of a row lead out of the buffer, they have slices of such a copy, as all other loads have
 //! slices of the operand. So a block need not end near the edge. A stencil takes the same row for several
-//! rows of points: a copy is kept until another row needs its memory.
+//! rows of points, so a copy stays until another row needs its memory.
 
 use super::{
     assembled::{Assemble, Assembled},
@@ -10,13 +10,14 @@ use super::{
     operands::Others,
 };
 use crate::{
-    number::{Kind, Slice},
-    operation::Load,
-    program::Program,
+    number::{Kind, Scalar, Slice},
+    operation::{Edge, Load},
 };
 
-/// How many copies are kept for each row of loads: a row of points may have a block at each of its ends.
-const FOR_EACH_ROW: usize = 2;
+/// The number of copies for each row of loads. A row of points may have a block at each of its ends and one
+/// between them, and each of these blocks takes one copy. (The one between them takes some where a row is
+/// outside of the buffer as a whole.)
+const FOR_EACH_ROW: usize = 3;
 
 /// Copies are aligned to cache lines.
 const LINE: usize = 64;
@@ -25,27 +26,29 @@ const LINE: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct PaddedRows {
     copies: Vec<PaddedRow>,
-    /// How many blocks have looked for copies.
-    blocks: u64,
+    /// How many of them this run uses. The others are those of programs that need more.
+    count: usize,
+    /// The number of the block, of all that this memory has seen.
+    block: u64,
 }
 
 #[derive(Debug, Default)]
 struct PaddedRow {
     /// What it has; `None` before it is made in this run, and if making it panicked.
-    what: Option<What>,
+    contents: Option<Contents>,
     len: usize,
-    /// The elements, behind `front` others.
+    /// The elements, after `front` others.
     values: Assembled,
     front: usize,
     /// The last block that took elements of it.
-    used: u64,
+    last_block: u64,
 }
 
-/// What a copy has, from which element on.
+/// Says which elements a copy has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct What {
+pub(super) struct Contents {
     pub(super) operand: usize,
-    pub(super) beyond: Beyond,
+    pub(super) padding: Padding,
     /// The coordinates of the row. They may lead out of the buffer.
     pub(super) z: isize,
     pub(super) y: isize,
@@ -54,8 +57,8 @@ pub(super) struct What {
 }
 
 /// What is beyond the edges of a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beyond {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Padding {
     /// The nearest element of the buffer.
     Nearest,
     /// The elements on the other side.
@@ -64,43 +67,62 @@ pub(super) enum Beyond {
     Literal(u64),
 }
 
+impl Padding {
+    pub(super) fn of(edge: Edge, parameters: &[Scalar]) -> Option<Self> {
+        match edge {
+            Edge::Inside => None,
+            Edge::Clamped => Some(Self::Nearest),
+            Edge::Periodic => Some(Self::OtherSide),
+            Edge::Parameter(value) => Some(Self::Literal(parameters[value as usize].bits())),
+        }
+    }
+}
+
 impl PaddedRows {
-    /// Begins a run: the copies of another one are of no use.
-    pub(super) fn begin(&mut self, program: &Program) {
-        self.copies.iter_mut().for_each(|copy| copy.what = None);
-        let count = FOR_EACH_ROW * program.rows.len();
-        self.copies.resize_with(count.max(self.copies.len()), PaddedRow::default);
+    /// Begins a run with this number of rows that may need copies. Those of another run are of no use.
+    pub(super) fn begin(&mut self, rows: usize) {
+        self.count = FOR_EACH_ROW * rows;
+        if self.copies.len() < self.count {
+            self.copies.resize_with(self.count, PaddedRow::default);
+        }
+        self.copies[..self.count].iter_mut().for_each(|copy| copy.contents = None);
     }
 
-    /// Begins a block. The copies that it takes stay until it ends.
+    /// Begins a block. The copies that it finds or makes stay until it ends.
     #[inline]
     pub(super) fn begin_block(&mut self) {
-        self.blocks += 1;
+        self.block += 1;
     }
 
-    /// The number of a copy with `len` elements of a row. It is made by a load of this row if there is none.
+    /// Finds a copy with these contents and at least `len` elements. Returns its number.
     ///
-    /// Later blocks of the run may use it, too: the program sets no operand that it takes beyond an edge.
+    /// A block may use a copy that an earlier one has made: a program sets no operand that it takes elements
+    /// of beyond an edge.
     #[inline(always)]
-    pub(super) fn copy(
+    pub(super) fn find(&mut self, contents: Contents, len: usize) -> Option<usize> {
+        let has_all = |copy: &PaddedRow| copy.contents == Some(contents) && copy.len >= len;
+        let number = self.copies[..self.count].iter().position(has_all)?;
+        self.copies[number].last_block = self.block;
+        Some(number)
+    }
+
+    /// Makes a copy with these contents and `len` elements, in place of the one that the blocks have not used
+    /// for longest. `load` is a load of the row. Returns the number of the copy.
+    pub(super) fn make(
         &mut self,
         load: &Load,
-        what: What,
+        contents: Contents,
         len: usize,
         place: &Place<'_>,
         others: &Others<'_>,
     ) -> usize {
-        let has_all = |copy: &PaddedRow| copy.what == Some(what) && copy.len >= len;
-        let number = self.copies.iter().position(has_all).unwrap_or_else(|| {
-            let oldest = self.copies.iter().enumerate().min_by_key(|(_, copy)| copy.used);
-            let (number, _) = oldest.expect("there are copies for each row of loads");
-            let copy = &mut self.copies[number];
-            copy.what = None;
-            copy.fill(load, what, len, place, others);
-            copy.what = Some(what);
-            number
-        });
-        self.copies[number].used = self.blocks;
+        let oldest = self.copies[..self.count].iter().enumerate().min_by_key(|(_, copy)| copy.last_block);
+        let (number, _) = oldest.expect("there are copies for each row of loads");
+        let copy = &mut self.copies[number];
+        copy.contents = None;
+        copy.fill(load, contents, len, place, others);
+        copy.contents = Some(contents);
+        copy.last_block = self.block;
         number
     }
 
@@ -113,29 +135,34 @@ impl PaddedRows {
 }
 
 impl PaddedRow {
-    #[inline(never)]
-    fn fill(&mut self, load: &Load, what: What, len: usize, place: &Place<'_>, others: &Others<'_>) {
+    fn fill(&mut self, load: &Load, contents: Contents, len: usize, place: &Place<'_>, others: &Others<'_>) {
         self.len = len;
         match load.kind {
-            Kind::F32 => self.fill_with::<f32>(load, what, place, others),
-            Kind::F64 => self.fill_with::<f64>(load, what, place, others),
-            Kind::I32 => self.fill_with::<i32>(load, what, place, others),
-            Kind::U32 => self.fill_with::<u32>(load, what, place, others),
-            Kind::I64 => self.fill_with::<i64>(load, what, place, others),
-            Kind::U64 => self.fill_with::<u64>(load, what, place, others),
+            Kind::F32 => self.fill_with::<f32>(load, contents, place, others),
+            Kind::F64 => self.fill_with::<f64>(load, contents, place, others),
+            Kind::I32 => self.fill_with::<i32>(load, contents, place, others),
+            Kind::U32 => self.fill_with::<u32>(load, contents, place, others),
+            Kind::I64 => self.fill_with::<i64>(load, contents, place, others),
+            Kind::U64 => self.fill_with::<u64>(load, contents, place, others),
             Kind::Bool => unreachable!("no operand has masks"),
         }
     }
 
-    fn fill_with<T: Assemble>(&mut self, load: &Load, what: What, place: &Place<'_>, others: &Others<'_>) {
+    fn fill_with<T: Assemble>(
+        &mut self,
+        load: &Load,
+        contents: Contents,
+        place: &Place<'_>,
+        others: &Others<'_>,
+    ) {
         let line = LINE / size_of::<T>();
         let values = T::emptied(&mut self.values);
         values.reserve(self.len + 2 * line);
         // The element at the first point begins a line, as it mostly does in the operand.
-        let before = (place.point[2] as isize - what.least).rem_euclid(line as isize) as usize;
+        let before = (place.point[2] as isize - contents.least).rem_euclid(line as isize) as usize;
         let to_line = values.as_ptr().align_offset(LINE).min(line);
         self.front = (to_line + line - before) % line;
         values.resize(self.front, T::default());
-        load.assemble_runs(what.least, place, self.len, others, values);
+        load.assemble_runs(contents.least, place, self.len, others, values);
     }
 }

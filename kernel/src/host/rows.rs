@@ -2,25 +2,30 @@
 //! region has the row in one piece, or of a [padded](super::padded) copy where some of them lead out of the
 //! buffer.
 //!
-//! What is the same for all blocks of a run is found out when the run begins.
+//! When a run begins, [`Rows`] finds out what is the same for all of its blocks.
 
 use super::{
     argument::Elements,
     load::{Place, coordinate, within},
     operands::Others,
-    padded::{Beyond, PaddedRows, What},
+    padded::{Contents, PaddedRows, Padding},
 };
 use crate::{
     number::{Scalar, Slice},
-    operation::{Along, Edge},
+    operation::Edge,
     program::Program,
     steps::RowOfLoads,
 };
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// The most points of a block that takes elements of padded copies.
+/// The most points of a block that begins and ends at edges. Copying a longer row costs more than the blocks
+/// at its ends, which have `SHORT` points.
 const LONGEST: usize = 2048;
+const SHORT: usize = 512;
+
+/// Loads further apart than this share no slice: a padded copy would have many elements that no load takes.
+const FAR: usize = 64;
 
 /// The slices of operands. If a program has loops, those that differ from turn to turn come first, at the
 /// numbers of their loads.
@@ -29,22 +34,22 @@ pub(super) type Slices<'a> = SmallVec<[Slice<'a>; 8]>;
 /// The rows of loads of a program, in a run.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    rows: Vec<Row>,
+    rows: Vec<RowInRun>,
     /// The loads of all rows: their numbers in the program, and how many elements they begin after the least
     /// coordinate of their row. Those of a row are in this order.
     loads: Vec<(u32, usize)>,
     padded: PaddedRows,
 }
 
-/// A row of loads.
+/// Loads that share a slice.
 #[derive(Debug)]
-struct Row {
+struct RowInRun {
     operand: usize,
     extent: [usize; 3],
     edge: Edge,
-    /// What is beyond the edges; `None` if there are none, or if loads differ in their literals.
-    beyond: Option<Beyond>,
-    /// The coordinates of the row.
+    /// What is beyond the edges, if there are any.
+    padding: Option<Padding>,
+    /// The coordinates of the row in the operand.
     z: Coordinate,
     y: Coordinate,
     /// The least coordinate of a load along the row, less that of the point.
@@ -53,7 +58,7 @@ struct Row {
     spread: usize,
     /// The most elements between the beginnings of two loads, without a third one between them.
     gap: usize,
-    /// Its loads, in the list of all.
+    /// The loads, in the list of all.
     loads: Range<usize>,
     taken: Taken,
 }
@@ -65,15 +70,17 @@ struct Coordinate {
     number: isize,
 }
 
-/// Where a block takes the elements of a row of loads.
+/// Where a block takes the elements of a row of loads from.
 #[derive(Clone, Copy, Debug)]
 enum Taken {
-    /// Of the operand.
+    /// From the operand.
     Operand,
-    /// Of a padded copy: its number.
+    /// From the padded copy with this number.
     Padded(usize),
-    /// Of the operand, and of what is beyond its edges. The elements of each load are put together.
-    Apart,
+    /// From a padded copy that no block has made yet.
+    NewlyPadded(Contents),
+    /// The block puts the elements of each load together.
+    Assembled,
 }
 
 impl Rows {
@@ -81,40 +88,61 @@ impl Rows {
     pub(super) fn begin(&mut self, program: &Program, parameters: &[Scalar], others: &Others<'_>) {
         self.rows.clear();
         self.loads.clear();
-        self.padded.begin(program);
         let origin = &Place { point: &[0; 3], parameters, counters: &[] };
+        let mut loads = SmallVec::<[_; 8]>::new();
         for row in &program.rows {
-            let first = |along: &Along| along.first(origin);
-            let least = row.loads.iter().map(|(_, along)| first(along)).min().expect("a row has loads");
-            let begin = self.loads.len();
-            let behind = |(load, along): &(u32, Along)| (*load, (first(along) - least) as usize);
-            self.loads.extend(row.loads.iter().map(behind));
-            let loads = &mut self.loads[begin..];
-            loads.sort_unstable_by_key(|&(_, behind)| behind);
-            let gaps = loads.array_windows().map(|[(_, before), (_, after)]| after - before);
-            let [z, y, _] = row.one.along.map(|along| Coordinate {
-                dim: along.point.map(usize::from),
-                number: first(&Along { point: None, ..along }),
-            });
-            self.rows.push(Row {
-                operand: row.one.operand,
-                extent: row.one.extent(others),
-                edge: row.one.edge,
-                beyond: row.beyond(program, parameters),
-                z,
-                y,
-                least,
-                spread: loads.last().map_or(0, |&(_, behind)| behind),
-                gap: gaps.max().unwrap_or(0),
-                loads: begin..self.loads.len(),
-                taken: Taken::Operand,
-            });
+            loads.clear();
+            loads.extend(row.loads.iter().map(|&(number, along)| {
+                let padding = Padding::of(program.load(program.loads[number as usize]).edge, parameters);
+                (padding, along.first(origin), number)
+            }));
+            loads.sort_unstable();
+            let share = |a: &(Option<Padding>, isize, u32), b: &(Option<Padding>, isize, u32)| {
+                a.0 == b.0 && a.1.abs_diff(b.1) <= FAR
+            };
+            for loads in loads.chunk_by(share) {
+                self.add(row, loads, origin, others);
+            }
         }
+        self.padded.begin(self.rows.iter().filter(|row| row.padding.is_some()).count());
     }
 
-    /// Finds out where the block at a place takes the elements of each row, and pads those rows that need it.
-    /// Makes `len`, the number of points of the block, smaller where a long row begins or ends beyond an
-    /// edge.
+    /// Adds a row with these loads: what is beyond their edges, their coordinates along the row, ascending, and
+    /// their numbers.
+    fn add(
+        &mut self,
+        row: &RowOfLoads,
+        loads: &[(Option<Padding>, isize, u32)],
+        origin: &Place<'_>,
+        others: &Others<'_>,
+    ) {
+        let [z, y, _] = row
+            .one
+            .along
+            .map(|along| Coordinate { dim: along.point.map(usize::from), number: along.first(origin) });
+        let (padding, least, _) = loads[0];
+        let begin = self.loads.len();
+        self.loads.extend(loads.iter().map(|&(_, at, number)| (number, at.abs_diff(least))));
+        let of_row = &self.loads[begin..];
+        let gaps = of_row.array_windows().map(|[(_, before), (_, after)]| after - before);
+        self.rows.push(RowInRun {
+            operand: row.one.operand,
+            extent: row.one.extent(others),
+            edge: row.one.edge,
+            padding,
+            z,
+            y,
+            least,
+            spread: of_row.last().map_or(0, |&(_, distance)| distance),
+            gap: gaps.max().unwrap_or(0),
+            loads: begin..self.loads.len(),
+            taken: Taken::Operand,
+        });
+    }
+
+    /// Finds out where the block at a place takes the elements of each row from, and pads those rows that need
+    /// it. Makes `len`, the number of points of the block, smaller where a long row of points begins or ends at
+    /// an edge.
     #[inline(always)]
     pub(super) fn prepare(
         &mut self,
@@ -127,15 +155,23 @@ impl Rows {
             *len = row.shortened(*len, place.point[2]);
         }
         self.padded.begin_block();
-        for (row, of_program) in self.rows.iter_mut().zip(&program.rows) {
+        // All copies that are there first: a new one must not take the memory of another one of this block.
+        for row in &mut self.rows {
             row.taken = if row.is_inside(*len, place.point) {
                 Taken::Operand
-            } else if let Some(what) = row.what(*len, place.point) {
-                let len = *len + row.spread;
-                Taken::Padded(self.padded.copy(&of_program.one, what, len, place, others))
+            } else if let Some(contents) = row.contents(*len, place.point) {
+                let copy = self.padded.find(contents, *len + row.spread);
+                copy.map_or(Taken::NewlyPadded(contents), Taken::Padded)
             } else {
-                Taken::Apart
+                Taken::Assembled
             };
+        }
+        for row in &mut self.rows {
+            if let Taken::NewlyPadded(contents) = row.taken {
+                let (number, _) = self.loads[row.loads.start];
+                let load = program.load(program.loads[number as usize]);
+                row.taken = Taken::Padded(self.padded.make(load, contents, *len + row.spread, place, others));
+            }
         }
     }
 
@@ -161,29 +197,8 @@ impl Rows {
                     }
                     slices.push(self.padded.slice(number));
                 }
-                Taken::Apart => {
-                    loads.iter().for_each(|(load, _)| elements[*load as usize] = Elements::Assembled)
-                }
-            }
-        }
-    }
-}
-
-impl RowOfLoads {
-    /// What is beyond the edges, if that is the same for all loads.
-    fn beyond(&self, program: &Program, parameters: &[Scalar]) -> Option<Beyond> {
-        let bits = |number: u32| match program.load(program.loads[number as usize]).edge {
-            Edge::Parameter(value) => parameters[value as usize].bits(),
-            _ => unreachable!("the loads of a row have edges of one kind"),
-        };
-        match self.one.edge {
-            Edge::Inside => None,
-            Edge::Clamped => Some(Beyond::Nearest),
-            Edge::Periodic => Some(Beyond::OtherSide),
-            Edge::Parameter(_) => {
-                let mut all = self.loads.iter().map(|(number, _)| bits(*number));
-                let first = all.next()?;
-                all.all(|other| other == first).then_some(Beyond::Literal(first))
+                Taken::NewlyPadded(_) => unreachable!("the copy was made"),
+                Taken::Assembled => {}
             }
         }
     }
@@ -196,26 +211,25 @@ impl Coordinate {
     }
 }
 
-impl Row {
-    /// How many of `len` points a block has whose first point is `x` in its row.
+impl RowInRun {
+    /// How many of `len` points a block has whose first point is `x` in its row of points.
     #[inline(always)]
     fn shortened(&self, len: usize, x: usize) -> usize {
-        if len <= LONGEST || self.edge == Edge::Inside {
+        if len <= SHORT || self.edge == Edge::Inside {
             return len;
         }
         let least = x as isize + self.least;
         if least < 0 {
-            return LONGEST;
+            return if len <= LONGEST { len } else { SHORT };
         }
-        // So many points have all of their elements inside. The others get a block of their own, which is not
-        // very short.
+        // So many points have all of their elements inside.
         let inside = self.extent[2].saturating_sub(least as usize + self.spread);
         if inside >= len {
             len
-        } else if inside <= LONGEST / 2 {
-            LONGEST
+        } else if inside >= 2 * SHORT {
+            inside.min(len - SHORT)
         } else {
-            inside.min(len - LONGEST / 2)
+            len.min(LONGEST)
         }
     }
 
@@ -238,12 +252,12 @@ impl Row {
     /// What a padded copy of the row has for a block. There is none if it would have elements that no load
     /// takes, because the declaration need not have these.
     #[inline(always)]
-    fn what(&self, len: usize, point: &[usize; 3]) -> Option<What> {
+    fn contents(&self, len: usize, point: &[usize; 3]) -> Option<Contents> {
         if self.gap > len {
             return None;
         }
         let (z, y, least) = (self.z.at(point), self.y.at(point), point[2] as isize + self.least);
-        Some(What { operand: self.operand, beyond: self.beyond?, z, y, least })
+        Some(Contents { operand: self.operand, padding: self.padding?, z, y, least })
     }
 
     /// Finds the elements of all loads in the operand.
@@ -260,8 +274,8 @@ impl Row {
         let [z, y] = self.place(point).expect("the row is inside of the buffer");
         let least = point[2] as isize + self.least;
         let mut found = Found::default();
-        for &(load, behind) in loads {
-            let at = [z, y, coordinate(least + behind as isize)];
+        for &(load, distance) in loads {
+            let at = [z, y, coordinate(least + distance as isize)];
             let from = found.look(at, self.operand, others, slices);
             *len = (*len).min(found.len - from);
             elements[load as usize] = Elements::Slice { number: slices.len() as u32 - 1, from };
