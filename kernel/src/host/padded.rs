@@ -88,6 +88,12 @@ impl PaddedRows {
         self.copies[..self.count].iter_mut().for_each(|copy| copy.contents = None);
     }
 
+    /// Whether a block of this run may need copies.
+    #[inline]
+    pub(super) fn may_be_needed(&self) -> bool {
+        self.count > 0
+    }
+
     /// Begins a block. The copies that it finds or makes stay until it ends.
     #[inline]
     pub(super) fn begin_block(&mut self) {

@@ -151,6 +151,9 @@ impl Rows {
         len: &mut usize,
         others: &Others<'_>,
     ) {
+        if !self.padded.may_be_needed() {
+            return;
+        }
         for row in &self.rows {
             *len = row.shortened(*len, place.point[2]);
         }
