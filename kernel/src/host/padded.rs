@@ -15,8 +15,8 @@ use crate::{
 };
 
 /// The number of copies for each row of loads. A row of points may have a block at each of its ends and one
-/// between them, and each of these blocks takes one copy. (The one between them takes some where a row is
-/// outside of the buffer as a whole.)
+/// between them, and each of these blocks takes at most one copy. The block between them needs one where the
+/// whole row is outside of the buffer.
 const FOR_EACH_ROW: usize = 3;
 
 /// Copies are aligned to cache lines.
@@ -135,7 +135,8 @@ impl PaddedRows {
     /// The elements of a copy.
     #[inline]
     pub(super) fn slice(&self, copy: usize) -> Slice<'_> {
-        let PaddedRow { values, front, .. } = &self.copies[copy];
+        let PaddedRow { values, front, last_block, .. } = &self.copies[copy];
+        debug_assert_eq!(*last_block, self.block, "a block takes only copies that it has found or made");
         values.slice(*front)
     }
 }

@@ -158,7 +158,8 @@ impl Rows {
             *len = row.shortened(*len, place.point[2]);
         }
         self.padded.begin_block();
-        // All copies that are there first: a new one must not take the memory of another one of this block.
+        // This finds all copies that are there, before the next loop makes others: a new copy must not take
+        // the memory of another one of this block.
         for row in &mut self.rows {
             row.taken = if row.is_inside(*len, place.point) {
                 Taken::Operand
@@ -225,7 +226,7 @@ impl RowInRun {
         if least < 0 {
             return if len <= LONGEST { len } else { SHORT };
         }
-        // So many points have all of their elements inside.
+        // The first points, up to this number, have all of their elements inside of the buffer.
         let inside = self.extent[2].saturating_sub(least as usize + self.spread);
         if inside >= len {
             len
