@@ -202,7 +202,8 @@ fn recorded_kernels_are_replayed_on_devices() {
                     None => task.on_host(),
                 };
                 task.each(|(from, to)| {
-                    to.set(from.here() * 0.5 + from.at_clamped([-1]) * 0.25 + from.at_clamped([1]) * 0.25)
+                    let near = from.at_clamped([-1]) + from.at_clamped([1]);
+                    to.set(from.here() * 0.5 + near * 0.25 + to.replay().convert::<f64>() * 0.125)
                 })?;
             }
             body.task("host").over([LEN]).update(&u, one_to_one()).kernel(|tile, (u,)| {

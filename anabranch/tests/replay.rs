@@ -184,7 +184,10 @@ fn recorded_kernels_are_replayed() {
         let (u, total) = (rt.buffer_from(&[1.0_f32; 9]).unwrap(), rt.buffer::<f32, 0>([]));
         let sequence = rt
             .record("grow", |body| {
-                body.task("double").over([9]).update(&u, one_to_one()).each(|(u,)| u.set(u.here() * 2.0))?;
+                body.task("double")
+                    .over([9])
+                    .update(&u, one_to_one())
+                    .each(|(u,)| u.set(u.here() * 2.0 + u.replay().convert::<f32>()))?;
                 body.task("sum")
                     .over([9])
                     .read(&u, one_to_one())
@@ -193,7 +196,8 @@ fn recorded_kernels_are_replayed() {
             })
             .unwrap();
         sequence.replay(5).unwrap();
-        assert_eq!(rt.fence(&total).unwrap().wait().unwrap()[[]], 9.0 * 32.0);
+        let expected = (0..5).fold(1.0, |u, replay| u * 2.0 + replay as f32);
+        assert_eq!(rt.fence(&total).unwrap().wait().unwrap()[[]], 9.0 * expected);
     }
 }
 

@@ -55,6 +55,26 @@ fn a_program_on_the_host_and_a_gpu_has_the_bits_of_the_host() {
 }
 
 #[test]
+fn a_replayed_kernel_gets_the_number_of_the_replay() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let rt = Runtime::new().unwrap();
+    let values = |device: Option<&Arc<dyn Device>>| {
+        let u = rt.buffer_from(&[1_u32; 9])?;
+        let sequence = rt.record("sequence", |body| {
+            let task = body.task("step").over([9]).update(&u, one_to_one());
+            let task = device.into_iter().fold(task, |task, device| task.on(device));
+            task.each(|(u,)| u.set(u.here() * 3 + u.replay() * u.index(0)))
+        })?;
+        sequence.replay(6)?;
+        Ok::<_, Error>(rt.fence(&u)?.wait()?.into_vec())
+    };
+    let expected = (0..9).map(|i| (0..6).fold(1, |u, replay| u * 3 + replay * i)).collect::<Vec<u32>>();
+    assert_eq!(values(None).unwrap(), expected);
+    assert_eq!(values(Some(&gpu)).unwrap(), expected);
+}
+
+#[test]
 fn a_budget_is_an_error_with_buffer_bytes_and_device() {
     let _deadline = deadline();
     let Some(gpu) = gpu() else { return };

@@ -45,6 +45,8 @@ pub(crate) struct Contents {
     /// one.
     pub(crate) known: FxHashMap<Operation, Id>,
     pub(crate) parameters: Vec<Scalar>,
+    /// The parameter that is the number of the replay.
+    pub(crate) replay: Option<u32>,
     pub(crate) folds: Vec<Fold>,
     /// The fold that each operation belongs to.
     pub(crate) scopes: Vec<Option<u32>>,
@@ -101,6 +103,7 @@ impl Contents {
             operations,
             known,
             parameters,
+            replay,
             folds,
             scopes,
             folded,
@@ -114,6 +117,7 @@ impl Contents {
         operations.clear();
         known.clear();
         parameters.clear();
+        *replay = None;
         folds.clear();
         scopes.clear();
         folded.clear();

@@ -48,7 +48,7 @@ pub use leaves::{LANES, LEAF, Leaves};
 pub use number::{Float, Kind, Number, Scalar, Signed, Slice, SliceMut};
 pub use operator::Operator;
 pub use program::Program;
-pub use recording::{Access, AccessAlong, Beyond, Recording};
+pub use recording::{Access, AccessAlong, Beyond, Recording, replay_number};
 pub use reduction::Reduction;
 pub use symbolic::{
     Accumulator, Coordinate, FoldState, FoldValues, Input, InputOutput, IntoValue, Mask, Output, Tape, Value,

@@ -9,6 +9,7 @@ use crate::{
 };
 use rustc_hash::FxHasher;
 use std::{
+    borrow::Cow,
     hash::{Hash, Hasher},
     mem,
     ops::Range,
@@ -23,6 +24,8 @@ use std::{
 pub struct Recording {
     pub(crate) body: Body,
     pub(crate) parameters: Vec<Scalar>,
+    /// The parameter that is the number of the replay.
+    replay: Option<u32>,
     asked: Vec<&'static Location<'static>>,
 }
 
@@ -38,6 +41,11 @@ pub(crate) struct Body {
     pub(crate) stores: Vec<(usize, u32)>,
     /// Whether the reductions end with the results of leaves.
     pub(crate) ends_at_leaves: bool,
+}
+
+/// The number of a replay, as a kernel computes with it.
+pub fn replay_number(number: u64) -> Scalar {
+    Scalar::U32(number as u32)
 }
 
 /// The elements that a recording takes at one place of its closure.
@@ -139,7 +147,7 @@ impl Body {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        let Self { body, parameters, asked } = self;
+        let Self { body, parameters, asked, .. } = self;
         let Body { operations, loads, operands, .. } = body;
         contents::reuse(operations, loads, operands, parameters, asked);
     }
@@ -159,13 +167,29 @@ impl Recording {
             stores.iter_mut().for_each(|(_, id)| *id = new[*id as usize]);
         }
         let body = Body { dimensions, operands, loads, operations, folds, stores, ends_at_leaves: false };
-        Self { body, parameters, asked }
+        Self { body, parameters, replay: tape.replay, asked }
     }
 
     /// The values of the literals, in the order in which the closure has used them.
     /// [`precise`](Self::precise) adds zeros behind them.
     pub fn parameters(&self) -> &[Scalar] {
         &self.parameters
+    }
+
+    /// The literal that is the [number of the replay](crate::Output::replay): its place in
+    /// [`parameters`](Self::parameters). `None` if the kernel does not use it, or if the recording is that
+    /// [of one replay](Self::in_replay).
+    pub fn replay_parameter(&self) -> Option<usize> {
+        self.replay.map(|number| number as usize)
+    }
+
+    /// The same kernel for the replay with this number, which is a literal like others now.
+    pub fn in_replay(&self, number: u64) -> Cow<'_, Self> {
+        let Some(parameter) = self.replay_parameter() else { return Cow::Borrowed(self) };
+        let mut recording = self.clone();
+        recording.parameters[parameter] = replay_number(number);
+        recording.replay = None;
+        Cow::Owned(recording)
     }
 
     /// The elements that the kernel takes.

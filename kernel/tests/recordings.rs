@@ -1,9 +1,9 @@
 //! What is on a tape, which recordings are one program, and what is wrong with a recording.
 
 use anabranch_kernel::{
-    AccessAlong, Beyond, Input, Kind, Operator, Output, Program, RecordError, Recording, Tape,
+    AccessAlong, Beyond, Input, Kind, Operator, Output, Program, RecordError, Recording, Scalar, Tape,
 };
-use std::thread;
+use std::{borrow::Cow, thread};
 use testing::deadline;
 
 fn scaled(factor: f32) -> Recording {
@@ -20,6 +20,26 @@ fn another_literal_is_no_other_program() {
     assert_eq!(one.program_hash(), other.program_hash());
     assert!(Program::new(&one).is_of(&other));
     assert_eq!(one.parameters().len(), 2);
+}
+
+#[test]
+fn the_number_of_the_replay_is_a_literal() {
+    let _deadline = deadline();
+    let tape = Tape::new(1);
+    let (u, v) = (tape.input::<u32, 1>(), tape.output::<u32, 1>());
+    v.set(u.here() * 7 + u.replay() * v.replay());
+    let recording = tape.finish().expect("the kernel is right");
+    let replay = recording.replay_parameter().expect("the kernel asks for it");
+    assert_eq!(recording.parameters().len(), 2);
+    let numbers = [(0, 0), (3, 3), ((1 << 32) + 5, 5)];
+    for (number, expected) in numbers {
+        let in_replay = recording.precise().in_replay(number).into_owned();
+        assert!(matches!(in_replay.parameters()[replay], Scalar::U32(number) if number == expected));
+        assert!(matches!(in_replay.parameters()[1 - replay], Scalar::U32(7)));
+        assert_eq!(in_replay.program_hash(), recording.program_hash());
+    }
+    assert_eq!(scaled(2.0).replay_parameter(), None, "the next recording on this thread does not ask");
+    assert!(matches!(scaled(2.0).in_replay(3), Cow::Borrowed(_)));
 }
 
 #[test]

@@ -148,6 +148,12 @@ macro_rules! points {
                     self.tape.index(dimension)
                 }
 
+                /// The number of the replay, from 0, where the kernel is a part of a sequence that is replayed;
+                /// otherwise 0. It wraps around at 2³². It is no part of the program, as a literal is not.
+                pub fn replay(&self) -> Value<'t, u32> {
+                    self.tape.replay()
+                }
+
                 /// Computes a state again and again, once for each number of a range. `iteration` gets the
                 /// state and the number, and returns the next state. The result is the state after the last
                 /// iteration; of an empty range it is `first`.

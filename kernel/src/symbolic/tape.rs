@@ -85,6 +85,16 @@ impl Tape {
         contents.parameters.len() as u32 - 1
     }
 
+    /// Adds the number of the replay, unless it is there already.
+    pub(super) fn replay_parameter(&self) -> u32 {
+        let known = self.contents.borrow().replay;
+        known.unwrap_or_else(|| {
+            let number = self.parameter(Scalar::U32(0));
+            self.contents.borrow_mut().replay = Some(number);
+            number
+        })
+    }
+
     /// A dimension, padded at the front.
     #[track_caller]
     pub(super) fn dimension(&self, dimension: usize) -> usize {

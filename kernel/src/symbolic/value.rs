@@ -117,6 +117,11 @@ impl Tape {
         self.record(What::Index(self.dimension(dimension)), Kind::U32)
     }
 
+    /// The number of the replay.
+    pub(crate) fn replay(&self) -> Value<'_, u32> {
+        self.record(What::Parameter(self.replay_parameter()), Kind::U32)
+    }
+
     /// The counter of a fold.
     pub(crate) fn counter(&self, fold: u32) -> Value<'_, u32> {
         Value::new(self, self.turn(fold))

@@ -11,11 +11,12 @@ pub(crate) mod reduce;
 use self::access::{RecordedAccessList, padded};
 use super::task::tile::Tile;
 use crate::{
+    device::Parameters,
     error::{DeclarationError, Error},
     label::TaskLabel,
 };
 use anabranch_grid::{Chunk, GridBox, Region};
-use anabranch_kernel::{Access, Instructions, Memory, Program, Recording, Tape};
+use anabranch_kernel::{Access, Instructions, Memory, Program, Recording, Scalar, Tape, replay_number};
 use reach::Reach;
 use smallvec::SmallVec;
 use std::{cell::RefCell, sync::Arc};
@@ -41,16 +42,26 @@ pub(super) fn function<const K: usize, L: RecordedAccessList<K>>(
     program: Arc<Program>,
     recording: &Recording,
 ) -> impl for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static {
-    let parameters = recording.parameters().to_vec();
+    let (parameters, replay) = (recording.parameters().to_vec(), recording.replay_parameter());
     let instructions = Instructions::detect();
     move |tile, mut views| {
         let range = tile.range();
         let box_of_points = [padded(range.min().0, 0), padded(range.max().0, 1)];
-        MEMORY.with_borrow_mut(|memory| {
-            L::with_operands(&mut views, |operands| {
-                program.run(&parameters, box_of_points, operands, memory, instructions);
+        let mut run = |parameters: &[Scalar]| {
+            MEMORY.with_borrow_mut(|memory| {
+                L::with_operands(&mut views, |operands| {
+                    program.run(parameters, box_of_points, operands, memory, instructions);
+                });
             });
-        });
+        };
+        match replay {
+            None => run(&parameters),
+            Some(replay) => {
+                let mut parameters = Parameters::from_slice(&parameters);
+                parameters[replay] = replay_number(tile.replay());
+                run(&parameters);
+            }
+        }
     }
 }
 

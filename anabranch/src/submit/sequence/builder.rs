@@ -297,6 +297,7 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
     }
 
     /// Records the task as a recorded kernel: see [`TaskBuilder::each`].
+    /// [`Output::replay`](crate::recorded::Output::replay) gives the number of the replay.
     ///
     /// # Errors
     /// As [`TaskBuilder::each`].
@@ -315,7 +316,9 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         let function = Arc::new(recorded::function::<K, L>(core.programs.of(&recording), &recording));
         let recording = Arc::new(recording);
         let (template, by_submission) = (Template::of(&self.task), Arc::clone(&recording));
-        let submit: Submit = Box::new(move |replay| template.begin(replay).submit_recording(&by_submission));
+        let submit: Submit = Box::new(move |replay| {
+            template.begin(replay).submit_recording(&by_submission.in_replay(replay.number))
+        });
         self.record(function, submit, |declaration, bound| {
             let declared =
                 recorded::Declared::<K, L> { task: declaration.task, recording: &recording, bound };
