@@ -143,7 +143,7 @@ pub use self::{
             reduce::Reduction,
         },
         capture::{barrier::Barrier, fence::Fence},
-        sequence::{ReplayUntil, Sequence, SequenceBody},
+        sequence::{DeadlineExceeded, ReplayUntil, Sequence, SequenceBody},
         task::tile::Tile,
     },
 };

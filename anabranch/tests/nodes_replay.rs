@@ -7,7 +7,11 @@ use common::{
     devices::{device, same_on_devices, slow},
     runtime, same_on,
 };
-use std::{sync::Arc, thread, time::Duration};
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 use testing::deadline;
 
 const NODES: &[u16] = &[1, 2, 3, 4, 7];
@@ -252,6 +256,47 @@ fn the_device_of_the_runtime_runs_recorded_kernels() {
         .unwrap();
     rt.wait().unwrap();
     assert_eq!(launches() - before, 7);
+}
+
+#[test]
+fn a_deadline_ends_replays_on_a_device_after_a_whole_one_and_is_refused_on_nodes() {
+    let _deadline = deadline();
+    let device: Arc<dyn Device> = device(&slow(5));
+    let rt = runtime(2);
+    let u = rt.buffer_from(&[0_u32; 4]).unwrap();
+    let record = |rt: &Runtime, device: Option<&Arc<dyn Device>>, u: &Buffer<u32, 1>| {
+        rt.record("count", |body| {
+            for _ in 0..2 {
+                let task = body.task("add").over([4]).update(u, one_to_one());
+                let task = device.into_iter().fold(task, |task, device| task.on(device));
+                task.each(|(u,)| u.set(u.here() + 1))?;
+            }
+            Ok::<_, Error>(())
+        })
+    };
+    let sequence = record(&rt, Some(&device), &u).unwrap();
+    let late = sequence.clone().deadline(Instant::now());
+    let error = late.replay(10).unwrap().wait().unwrap_err().to_string();
+    assert!(error.contains("task \"end of count\"") && error.contains("before replay 0"), "{error}");
+    assert!(late.replay_until(10, &u, |_| false).unwrap().wait().is_err());
+    assert!(rt.wait().is_err());
+    let soon = sequence.deadline(Instant::now() + Duration::from_millis(5));
+    assert!(soon.replay(u64::MAX).unwrap().wait().is_err());
+    assert!(rt.wait().is_err());
+    let count = rt.fence(&u).unwrap().wait().unwrap()[[0]];
+    assert_eq!(count % 2, 0, "each replay adds twice, and none is cut");
+    let refused = local_nodes(2).run(move |rt| {
+        let u = rt.buffer_from(&[0_u32; 4])?;
+        let sequence = record(&rt, None, &u)?.deadline(Instant::now() + Duration::from_secs(3600));
+        let errors = [sequence.replay(1).unwrap_err(), sequence.replay_until(1, &u, |_| true).unwrap_err()];
+        rt.wait()?;
+        Ok::<_, Error>(errors.map(|error| error.to_string()))
+    });
+    for errors in refused {
+        for error in errors.unwrap() {
+            assert!(error.contains("`deadline`") && error.contains("\"count\""), "{error}");
+        }
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use anabranch::{Cause, SequenceBody, prelude::*};
+use anabranch::{Cause, DeadlineExceeded, Sequence, SequenceBody, prelude::*};
 use common::{THREADS, runtime};
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 #[test]
@@ -111,6 +111,52 @@ fn a_cancelled_group_ends_its_replays() {
         group.cancel();
         assert!(task.wait().is_err());
         assert_eq!(task.status(), Status::Cancelled);
+        rt.wait().unwrap();
+    }
+}
+
+/// The deadline that an error reports, as the only failure.
+fn exceeded(error: &Error) -> DeadlineExceeded {
+    let Error::Failed(failures) = error else { panic!("{error}") };
+    assert_eq!(failures.iter().count(), 1, "{error}");
+    let Cause::Error(error) = &failures.iter().next().unwrap().cause else { panic!("{error}") };
+    *error.downcast_ref().expect("it is a deadline")
+}
+
+#[test]
+fn a_deadline_ends_replays_and_is_reported() {
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let u = rt.buffer::<u64, 1>([4]);
+        let fill = || rt.task("fill").over([4]).write(&u, one_to_one()).each(|(u,)| u.set(0)).unwrap();
+        fill();
+        let sequence = rt
+            .record("count", |body| {
+                body.task("add").over([4]).update(&u, one_to_one()).kernel(|tile, (u,)| {
+                    tile.points().for_each(|point| u[point] += 1);
+                })
+            })
+            .unwrap();
+        let ends = |sequence: &Sequence, with_condition: bool| match with_condition {
+            false => sequence.replay(u64::MAX).unwrap().wait().unwrap_err(),
+            true => sequence.replay_until(u64::MAX, &u, |_| false).unwrap().wait().unwrap_err(),
+        };
+        for with_condition in [false, true] {
+            let late = sequence.clone().deadline(Instant::now());
+            assert_eq!(exceeded(&ends(&late, with_condition)), DeadlineExceeded { replay: 0 });
+            assert_eq!(exceeded(&rt.wait().unwrap_err()).replay, 0);
+            assert!(rt.fence(&u).unwrap().wait().is_err(), "the buffer is poisoned");
+            fill();
+            let soon = sequence.clone().deadline(Instant::now() + Duration::from_millis(3));
+            exceeded(&ends(&soon, with_condition));
+            exceeded(&rt.wait().unwrap_err());
+            fill();
+        }
+        // The first handle has no deadline, and a late one changes nothing.
+        sequence.replay(3).unwrap();
+        sequence.clone().deadline(Instant::now() + Duration::from_secs(3600)).replay(4).unwrap();
+        assert_eq!(rt.fence(&u).unwrap().wait().unwrap().as_slice(), [7; 4]);
         rt.wait().unwrap();
     }
 }

@@ -1,7 +1,7 @@
 //! Models of replays. The values of the units are cells that loom watches: it reports a unit that reads while
 //! another one may still write. A thread that sleeps for ever is a deadlock, which loom reports, too.
 
-use super::{Part, Parts, Plan, PlannedUnit, Run};
+use super::{End, Part, Parts, Plan, PlannedUnit, Run};
 use anabranch_graph::repeat::UnitOrder;
 use loom::{cell::UnsafeCell, thread};
 use std::{ops::ControlFlow, sync::Arc};
@@ -73,7 +73,7 @@ fn replayed(
         chunks.clone().for_each(|chunk| execute(&of_run, task, chunk));
         Ok::<_, ()>(ControlFlow::Continue(()))
     };
-    let run = Arc::new(Run::new(plan, replays, execute, || false));
+    let run = Arc::new(Run::new(plan, replays, execute, |_| None));
     let other = Arc::clone(&run);
     let other = thread::spawn(move || other.take_part(own[1]));
     run.take_part(own[0]);
@@ -96,6 +96,36 @@ fn two_threads_keep_the_order_of_the_units() {
 fn two_threads_that_begin_with_one_strand_share_the_work() {
     let plan = stencil();
     model(move || assert_eq!(replayed(plan, 1, [0, 0], smooth), [9, 9]));
+}
+
+/// A unit fails while the other thread may be anywhere. The run ends, with this failure, and no unit that
+/// comes after it has run.
+#[test]
+fn a_failure_ends_the_run_on_both_threads() {
+    let plan = ping_pong();
+    model(move || {
+        let values = Arc::new(Values::new());
+        let of_run = Arc::clone(&values);
+        let execute = move |_: usize, parts: &Parts, replay: u64| {
+            let Parts::Chunks(chunks) = parts else { unreachable!("no task has a reduction") };
+            for chunk in chunks.clone() {
+                if (replay, chunk) == (0, 1) {
+                    return Err("broken");
+                }
+                of_run.set((0, chunk), &[(0, 1 - chunk)]);
+            }
+            Ok(ControlFlow::Continue(()))
+        };
+        let run = Arc::new(Run::new(plan, 2, execute, |_| None));
+        let other = Arc::clone(&run);
+        let other = thread::spawn(move || other.take_part(1));
+        run.take_part(0);
+        other.join().unwrap();
+        let run = Arc::into_inner(run).expect("the other thread has ended");
+        assert!(matches!(run.into_end(), Some(End::Failed { replay: 0, why: "broken", .. })));
+        // The second unit of the first replay has failed, so the second replay has not begun.
+        assert_eq!([values.get(0, 0), values.get(0, 1)], [3, 2]);
+    });
 }
 
 #[test]

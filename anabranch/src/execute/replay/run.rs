@@ -30,14 +30,14 @@ pub(crate) enum End<E> {
     },
     /// A unit has said that this replay is the last one.
     Met,
-    /// `is_over` has said so.
-    Over,
+    /// `is_over` has said so, for this reason.
+    Over(E),
 }
 
 /// A run: some replays of a plan. `execute` does the units of a step in a replay, one after the other, and
 /// returns whether the replay is the last one, or why a unit has failed. A unit that may end the run is one
-/// that all units of the next replay come after. `is_over` is asked before each replay whether the run is to
-/// end.
+/// that all units of the next replay come after. `is_over` is asked before each replay, with its number,
+/// whether the run is to end, and why.
 pub(crate) struct Run<'p, X, O, E> {
     plan: &'p Plan,
     replays: u64,
@@ -101,7 +101,7 @@ impl Drop for Taken<'_> {
 impl<'p, X, O, E> Run<'p, X, O, E>
 where
     X: Fn(usize, &Parts, u64) -> Result<ControlFlow<()>, E>,
-    O: Fn() -> bool,
+    O: Fn(u64) -> Option<E>,
 {
     pub(crate) fn new(plan: &'p Plan, replays: u64, execute: X, is_over: O) -> Self {
         let strands: Box<[_]> = (0..plan.strands()).map(|_| CachePadded::default()).collect();
@@ -175,8 +175,10 @@ where
             if !self.is_ready(step, replay) && !self.spin(step, replay) {
                 break;
             }
-            if (number, at) == (0, 0) && (self.is_over)() {
-                self.stop(replay.saturating_mul(self.plan.units), End::Over);
+            if (number, at) == (0, 0)
+                && let Some(why) = (self.is_over)(replay)
+            {
+                self.stop(replay.saturating_mul(self.plan.units), End::Over(why));
             }
             let turn = replay.saturating_mul(self.plan.units) + step.unit;
             if turn < self.end.load(Relaxed) {
@@ -236,8 +238,8 @@ where
         let comes_first = match (ended.as_ref(), &why) {
             (None, _) => true,
             // A cancellation gives way to a failure, as everywhere.
-            (Some((_, End::Over)), End::Failed { .. }) => true,
-            (Some((_, End::Failed { .. })), End::Over) => false,
+            (Some((_, End::Over(_))), End::Failed { .. }) => true,
+            (Some((_, End::Failed { .. })), End::Over(_)) => false,
             (Some((first, _)), _) => turn < *first,
         };
         if comes_first {
@@ -260,7 +262,7 @@ mod tests {
     /// What has ended a run that these ask to end, in this order.
     fn end(stops: impl IntoIterator<Item = (u64, End<&'static str>)>) -> (u64, Option<End<&'static str>>) {
         let plan = Plan::new(&[], &[], 1);
-        let run = Run::new(&plan, 1, |_, _, _| Ok(ControlFlow::Continue(())), || false);
+        let run = Run::new(&plan, 1, |_, _, _| Ok(ControlFlow::Continue(())), |_| None);
         run.end.store(100, Relaxed);
         stops.into_iter().for_each(|(turn, why)| run.stop(turn, why));
         (run.end.load(Relaxed), run.into_end())
@@ -272,10 +274,10 @@ mod tests {
         assert!(matches!(end([]), (100, None)));
         let firsts = end([(9, failed("late")), (5, failed("early")), (7, failed("between"))]);
         assert!(matches!(firsts, (5, Some(End::Failed { why: "early", .. }))));
-        assert!(matches!(end([(8, End::Met), (8, End::Over)]), (8, Some(End::Met))));
+        assert!(matches!(end([(8, End::Met), (8, End::Over("late"))]), (8, Some(End::Met))));
         assert!(matches!(end([(8, End::Met), (5, failed("early"))]), (5, Some(End::Failed { .. }))));
-        assert!(matches!(end([(4, End::Over), (6, failed("late"))]), (4, Some(End::Failed { .. }))));
-        assert!(matches!(end([(6, failed("late")), (4, End::Over)]), (4, Some(End::Failed { .. }))));
+        assert!(matches!(end([(4, End::Over("over")), (6, failed("late"))]), (4, Some(End::Failed { .. }))));
+        assert!(matches!(end([(6, failed("late")), (4, End::Over("over"))]), (4, Some(End::Failed { .. }))));
     }
 
     /// The units of some tasks, and what each comes after.
@@ -332,7 +334,7 @@ mod tests {
                 Ok::<_, ()>(ControlFlow::Continue(()))
             };
             let plan = Plan::new(&units, &orders, threads);
-            let (run, draw) = (Run::new(&plan, REPLAYS, execute, || false), Draw::new(seed));
+            let (run, draw) = (Run::new(&plan, REPLAYS, execute, |_| None), Draw::new(seed));
             let mut turns = 0..100_000;
             while !run.progress.is_finished() {
                 prop_assert!(turns.next().is_some(), "the strands wait for each other");

@@ -17,7 +17,7 @@ mod submitted;
 pub(crate) mod template;
 mod units;
 
-pub use self::replays::ReplayUntil;
+pub use self::{owner::DeadlineExceeded, replays::ReplayUntil};
 
 use self::{
     builder::NewSequenceTask, owner::Owner, planned::Planned, recorder::Recorder, submitted::Submitted,
@@ -29,7 +29,7 @@ use crate::{
     execute::{Core, GroupHandle, Running, TaskHandle},
     label::TaskLabel,
 };
-use std::{borrow::Cow, cell::RefCell, fmt, panic::Location, sync::Arc};
+use std::{borrow::Cow, cell::RefCell, fmt, panic::Location, sync::Arc, time::Instant};
 
 /// What the closure of [`Runtime::record`](crate::Runtime::record) records tasks with.
 #[derive(Debug)]
@@ -89,7 +89,41 @@ impl Sequence {
         } else {
             How::Planned(Planned::new(core, &label, tasks, parts))
         };
-        Ok(Self { owner: Owner { running: Arc::clone(running), group: group.cloned(), label }, how })
+        let (running, group) = (Arc::clone(running), group.cloned());
+        Ok(Self { owner: Owner { running, group, label, deadline: None }, how })
+    }
+
+    /// The same sequence, whose replays end when this moment has passed: the runtime reads the clock before
+    /// each replay. Other handles to the sequence stay without it, or with theirs.
+    ///
+    /// Replays that end so have failed: their handle and the next synchronisation report it, with
+    /// [`DeadlineExceeded`] as the error of [`Cause::Error`](crate::Cause::Error). Units of later replays may
+    /// have run then, because there is no barrier between two replays, so what the sequence writes is
+    /// poisoned. A program that needs the result of the last whole replay uses
+    /// [`replay_until`](Self::replay_until), with a condition that reads the clock.
+    ///
+    /// If a device runs one of the tasks, no replay is submitted after that moment, and those before it run
+    /// to the end. On several nodes, whose clocks differ, a replay with a deadline is refused with
+    /// [`Error::OneNodeOnly`].
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let rt = Runtime::new()?;
+    /// let u = rt.buffer_from(&[0_u64])?;
+    /// let count = rt.record("count", |body| {
+    ///     body.task("add").over([1]).update(&u, one_to_one()).kernel(|_, (u,)| u[[0]] += 1)
+    /// })?;
+    /// let soon = Instant::now() + Duration::from_millis(10);
+    /// let error = count.clone().deadline(soon).replay(u64::MAX)?.wait().unwrap_err();
+    /// assert!(error.to_string().contains("its deadline passed before replay"));
+    /// assert!(rt.wait().is_err());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.owner.deadline = Some(deadline);
+        self
     }
 
     /// Submits this number of replays, as one task. The handle is that of the task.
@@ -122,6 +156,7 @@ impl Sequence {
     /// are submitted one by one, each of them may also be refused for the reasons of a task, and those before
     /// it are submitted then.
     pub fn replay(&self, replays: u64) -> Result<TaskHandle, Error> {
+        self.owner.check_deadline()?;
         match &self.how {
             How::Planned(planned) => planned.replay(&self.owner, replays),
             How::Submitted(submitted) => submitted.replay(&self.owner, replays),
@@ -174,6 +209,7 @@ impl Sequence {
         T: Element,
     {
         let owner = &self.owner;
+        owner.check_deadline()?;
         let name = format!("condition of {}", owner.label.name());
         let task = NewTask::new(owner.running.core(), owner.group.as_ref(), name, Location::caller());
         match &self.how {

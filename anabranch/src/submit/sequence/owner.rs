@@ -1,10 +1,12 @@
-//! What a sequence belongs to.
+//! What a sequence belongs to, and what ends its replays early.
 
 use crate::{
+    error::{Cause, Error},
     execute::{GroupHandle, Running},
     label::TaskLabel,
 };
-use std::sync::Arc;
+use anabranch_par::CancellationToken;
+use std::{sync::Arc, time::Instant};
 
 /// The runtime and the group of a sequence, and its name.
 #[derive(Clone)]
@@ -13,11 +15,57 @@ pub(super) struct Owner {
     pub(super) running: Arc<Running>,
     pub(super) group: Option<GroupHandle>,
     pub(super) label: TaskLabel,
+    pub(super) deadline: Option<Instant>,
 }
 
 impl Owner {
     /// Whether the group is cancelled.
     pub(super) fn is_cancelled(&self) -> bool {
         self.group.as_ref().is_some_and(|group| group.token().is_cancelled())
+    }
+
+    /// What ends the replays early.
+    pub(super) fn limits(&self) -> Limits {
+        Limits { token: self.group.as_ref().map(|group| group.token().clone()), deadline: self.deadline }
+    }
+
+    /// Checks that the nodes need not agree on a moment.
+    pub(super) fn check_deadline(&self) -> Result<(), Error> {
+        let core = self.running.core();
+        if self.deadline.is_none() || core.several_nodes().is_none() {
+            return Ok(());
+        }
+        Err(core.refuse(Error::OneNodeOnly { what: format!("the `deadline` of {}", self.label) }))
+    }
+}
+
+/// The deadline of a [sequence](crate::Sequence::deadline) passed before all its replays were done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("its deadline passed before replay {replay}")]
+pub struct DeadlineExceeded {
+    /// The number of the replay, from 0, before which the runtime found that the deadline had passed.
+    pub replay: u64,
+}
+
+impl DeadlineExceeded {
+    /// If a deadline has passed now, before the replay with this number.
+    pub(super) fn before(replay: u64, deadline: Option<Instant>) -> Option<Self> {
+        deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(Self { replay })
+    }
+}
+
+/// What ends replays early.
+pub(super) struct Limits {
+    token: Option<CancellationToken>,
+    deadline: Option<Instant>,
+}
+
+impl Limits {
+    /// Why the replays end before that with this number, if they do.
+    pub(super) fn reached(&self, replay: u64) -> Option<Cause> {
+        if self.token.as_ref().is_some_and(CancellationToken::is_cancelled) {
+            return Some(Cause::ReplaysCancelled);
+        }
+        DeadlineExceeded::before(replay, self.deadline).map(|passed| Cause::Error(Arc::new(passed)))
     }
 }

@@ -103,7 +103,7 @@ impl Planned {
         replays: u64,
         last: Option<Recorded>,
     ) -> Result<TaskHandle, Error> {
-        let Owner { running, group, label } = owner;
+        let Owner { running, group, label, .. } = owner;
         let core = running.core();
         core.id().check_process("submit")?;
         let record = core.needs_records().then(|| Arc::new(whole.task_record(replays)));
@@ -129,7 +129,7 @@ impl Planned {
             whole: Arc::clone(whole),
             versions: versions.collect(),
             replays,
-            token: group.as_ref().map(|group| group.token().clone()),
+            limits: owner.limits(),
         };
         let node = Node::new(|| accepted.head(), || ReplayBody::new(replays));
         Ok(TaskHandle::new(smallvec![accepted.insert(node)]))

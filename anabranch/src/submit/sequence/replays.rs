@@ -1,6 +1,6 @@
 //! Replays of a sequence: the body of their task, and the handle to one with a condition.
 
-use super::{recorder::Whole, units::Recorded};
+use super::{owner::Limits, recorder::Whole, units::Recorded};
 use crate::{
     data::host_object::HostObject,
     error::{Cause, Error, Failure},
@@ -11,7 +11,6 @@ use crate::{
     submit::launch::body::ONCE,
 };
 use anabranch_graph::{Access, BufferId};
-use anabranch_par::CancellationToken;
 use smallvec::SmallVec;
 use std::{
     future::Future,
@@ -72,7 +71,7 @@ pub(super) struct Replays {
     /// The version of each buffer.
     pub(super) versions: SmallVec<[(BufferId, u32); 4]>,
     pub(super) replays: u64,
-    pub(super) token: Option<CancellationToken>,
+    pub(super) limits: Limits,
 }
 
 /// Some replays, until they are run.
@@ -86,7 +85,7 @@ impl ReplayBody {
 
 impl Body for ReplayBody {
     fn run(&mut self, compute: &Compute) -> Result<(), Cause> {
-        let Replays { tasks, mut last, whole, versions, replays, token } = self.0.take().expect(ONCE);
+        let Replays { tasks, mut last, whole, versions, replays, limits } = self.0.take().expect(ONCE);
         let mut tasks = tasks.inner.lock();
         let tasks = tasks.as_mut().expect("nobody takes it out");
         for task in tasks.iter_mut().chain(&mut last) {
@@ -99,9 +98,10 @@ impl Body for ReplayBody {
                 .attach(&mut task.accesses.iter().map(version))
                 .map_err(|error| Cause::from(Box::new(error)))?;
         }
-        let is_over = || token.as_ref().is_some_and(CancellationToken::is_cancelled);
-        if is_over() {
-            return Err(Cause::Cancelled);
+        match limits.reached(0) {
+            None => {}
+            Some(Cause::ReplaysCancelled) => return Err(Cause::Cancelled),
+            Some(late) => return Err(late),
         }
         let tasks: SmallVec<[&Recorded; 8]> = tasks.iter().chain(&last).collect();
         let is_checked = compute.is_checked();
@@ -114,14 +114,14 @@ impl Body for ReplayBody {
                 Parts::End => tasks[task].units.end().map(ControlFlow::Continue),
             }
         };
-        let run = Run::new(&whole.plan, replays, execute, is_over);
+        let run = Run::new(&whole.plan, replays, execute, |replay| limits.reached(replay));
         match compute.draw() {
             Some(draw) => run.take_drawn_turns(draw),
             None => compute.run_strands(whole.plan.strands(), |strand| run.take_part(strand)),
         }
         match run.into_end() {
             None | Some(End::Met) => Ok(()),
-            Some(End::Over) => Err(Cause::ReplaysCancelled),
+            Some(End::Over(why)) => Err(why),
             Some(End::Failed { replay, task, why }) => {
                 Err(Cause::InReplay { task: tasks[task].label.clone(), replay, cause: Box::new(why) })
             }

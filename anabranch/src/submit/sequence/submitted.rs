@@ -1,7 +1,7 @@
 //! Sequences with several nodes and on devices: each replay submits the tasks.
 
 use super::{
-    owner::Owner,
+    owner::{DeadlineExceeded, Owner},
     replays::ReplayUntil,
     template::{Replay, Submit},
 };
@@ -44,6 +44,9 @@ impl Submitted {
         let _turn = self.take_turn(owner.running.core());
         let mut submitted = Tasks::default();
         for number in 0..replays {
+            if self.ends_late(owner, number, &mut submitted)? {
+                break;
+            }
             // The tasks of this replay tell the handle. With several nodes, all submit the same tasks.
             let is_last = owner.is_cancelled() && owner.running.core().several_nodes().is_none();
             self.submit(owner, number, &mut submitted)?;
@@ -69,6 +72,9 @@ impl Submitted {
         let (condition, met) = (Arc::new(Mutex::new(condition)), Arc::new(OnceLock::new()));
         let mut submitted = Tasks::default();
         for number in 0..most {
+            if self.ends_late(owner, number, &mut submitted)? {
+                break;
+            }
             self.submit(owner, number, &mut submitted)?;
             let (condition, holds) = (Arc::clone(&condition), Arc::new(AtomicBool::new(false)));
             let by_task = Arc::clone(&holds);
@@ -88,9 +94,19 @@ impl Submitted {
         Ok(ReplayUntil::new(submitted.into_handle(), met))
     }
 
+    /// If the deadline has passed before this replay, submits a task that fails with it.
+    fn ends_late(&self, owner: &Owner, number: u64, submitted: &mut Tasks) -> Result<bool, Error> {
+        let Some(late) = DeadlineExceeded::before(number, owner.deadline) else { return Ok(false) };
+        let Owner { running, group, label, .. } = owner;
+        let name = format!("end of {}", label.name());
+        let task = NewTask::new(running.core(), group.as_ref(), name, label.location());
+        submitted.add(task.once().host(move |()| Err::<(), _>(late))?);
+        Ok(true)
+    }
+
     /// Submits the tasks of a replay.
     fn submit(&self, owner: &Owner, number: u64, submitted: &mut Tasks) -> Result<(), Error> {
-        let Owner { running, group, label } = owner;
+        let Owner { running, group, label, .. } = owner;
         let replay = Replay { core: running.core(), group: group.as_ref(), sequence: label, number };
         self.tasks.iter().try_for_each(|submit| submit(&replay).map(|task| submitted.add(task)))
     }
