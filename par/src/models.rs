@@ -262,6 +262,29 @@ fn a_record_is_taken_by_one_thread_at_a_time() {
     });
 }
 
+/// Three members wait twice: one may sleep for the second round before those that slept for the first one are
+/// awake. Each sees what the others have done before a round.
+#[test]
+fn three_members_meet_twice() {
+    model(|| {
+        let barrier = Arc::new(Barrier::new(3, Patience::SHORT));
+        let done = Arc::new([(); 3].map(|()| AtomicUsize::new(0)));
+        let meets_twice = |own: usize| {
+            let (barrier, done) = (Arc::clone(&barrier), Arc::clone(&done));
+            move || {
+                for round in 1..=2 {
+                    done[own].store(round, Relaxed);
+                    assert!(barrier.wait().is_ok());
+                    assert!(done.iter().all(|done| done.load(Relaxed) >= round));
+                }
+            }
+        };
+        let others = [1, 2].map(|own| thread::spawn(meets_twice(own)));
+        meets_twice(0)();
+        others.into_iter().for_each(|other| other.join().unwrap());
+    });
+}
+
 /// Two members wait twice, and one leaves. When the other one waits again, the barrier is broken.
 #[test]
 fn a_member_that_leaves_after_a_round_does_not_break_it() {

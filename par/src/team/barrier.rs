@@ -4,7 +4,7 @@
 use crate::{
     patience::Patience,
     sync::{
-        atomic::{AtomicUsize, Ordering::*},
+        atomic::{AtomicU64, AtomicUsize, Ordering::*},
         lock::{self, Condvar, Mutex},
     },
 };
@@ -13,14 +13,27 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Broken;
 
+/// A member that has arrived, in [`Barrier::arrivals`].
+const ARRIVAL: u64 = 2;
+
+/// In [`Barrier::arrivals`]: a member sleeps, or is about to.
+const ASLEEP: u64 = 1;
+
+/// In each round all members arrive once. The last one ends the round by its arrival, and wakes the members
+/// that sleep, if there are any. All changes of `arrivals` have one order, so a member that goes to sleep
+/// either sees the last arrival, or the last member sees that it sleeps:
+///
+/// 1. A member that goes to sleep locks `asleep`, and sets `ASLEEP`.
+/// 2. It sleeps unless the round has ended. To sleep unlocks `asleep`.
+/// 3. The last member arrives. If `ASLEEP` is set, it locks `asleep`, so that the other one sleeps by now,
+///    clears the mark and wakes all. A member that sleeps for a later round sets the mark again.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     pub(super) count: usize,
     /// Of a member that waits.
     patience: Patience,
-    arrived: AtomicUsize,
-    /// How often all members have met here.
-    round: AtomicUsize,
+    /// How often members have arrived, in units of [`ARRIVAL`], and [`ASLEEP`].
+    arrivals: AtomicU64,
     /// How many members have left.
     left: AtomicUsize,
     asleep: Mutex<()>,
@@ -32,8 +45,7 @@ impl Barrier {
         Self {
             count,
             patience,
-            arrived: AtomicUsize::new(0),
-            round: AtomicUsize::new(0),
+            arrivals: AtomicU64::new(0),
             left: AtomicUsize::new(0),
             asleep: Mutex::new(()),
             wake: Condvar::new(),
@@ -45,39 +57,54 @@ impl Barrier {
     /// # Errors
     /// If a member has left and will not come.
     pub(crate) fn wait(&self) -> Result<(), Broken> {
-        // A member has left, so this round will never be complete. `arrived` must stay as it is, because a
-        // member that catches the unwinding may come again.
+        // A member has left, so this round will never be complete. The arrivals must stay as they are,
+        // because a member that catches the unwinding may come again.
         if self.left.load(Acquire) > 0 {
             return Err(Broken);
         }
-        let round = self.round.load(Relaxed);
-        // AcqRel: the last member to arrive sees what all members have done, and publishes it with the round.
-        if self.arrived.fetch_add(1, AcqRel) + 1 == self.count {
-            self.arrived.store(0, Relaxed);
-            let _guard = lock::lock(&self.asleep);
-            self.round.store(round + 1, Release);
-            self.wake.notify_all();
+        // AcqRel: the last member to arrive sees what all members have done, and publishes it.
+        let before = self.arrivals.fetch_add(ARRIVAL, AcqRel);
+        let (arrived, count) = (before / ARRIVAL + 1, self.count as u64);
+        let end = arrived.next_multiple_of(count);
+        if arrived == end {
+            if before & ASLEEP != 0 {
+                self.wake_all();
+            }
             return Ok(());
         }
         let mut patience = self.patience;
         while patience.pause() {
-            if let Some(outcome) = self.outcome(round) {
+            if let Some(outcome) = self.outcome(end) {
                 return outcome;
             }
         }
+        self.sleep(end)
+    }
+
+    /// Sleeps until the round ends with this arrival.
+    #[cold]
+    fn sleep(&self, end: u64) -> Result<(), Broken> {
         let mut asleep = lock::lock(&self.asleep);
         loop {
-            if let Some(outcome) = self.outcome(round) {
+            self.arrivals.fetch_or(ASLEEP, Relaxed);
+            if let Some(outcome) = self.outcome(end) {
                 return outcome;
             }
             asleep = lock::wait(&self.wake, asleep);
         }
     }
 
-    /// The outcome of a round, if it is decided.
-    fn outcome(&self, round: usize) -> Option<Result<(), Broken>> {
+    #[cold]
+    fn wake_all(&self) {
+        let _guard = lock::lock(&self.asleep);
+        self.arrivals.fetch_and(!ASLEEP, Relaxed);
+        self.wake.notify_all();
+    }
+
+    /// The outcome of the round that ends with this arrival, if it is decided.
+    fn outcome(&self, end: u64) -> Option<Result<(), Broken>> {
         // Acquire: pairs with the Release of the last member to arrive.
-        let met = || self.round.load(Acquire) != round;
+        let met = || self.arrivals.load(Acquire) / ARRIVAL >= end;
         if met() {
             Some(Ok(()))
         } else if self.left.load(Acquire) == 0 {
