@@ -100,6 +100,12 @@ impl Patience {
         }
     }
 
+    /// How long the thread spins.
+    #[inline]
+    pub(crate) fn spins_for(&self) -> Duration {
+        self.spin
+    }
+
     #[cfg(all(test, not(loom), target_os = "linux"))]
     pub(crate) fn may_spin(&self) -> bool {
         !self.spin.is_zero()

@@ -12,6 +12,9 @@
 //!    few runs. The opener measures each of them. If one shows that the units left are worth it, the opener
 //!    opens the region for them. Then, or if the whole loop was not short, the record begins anew.
 //! 4. The opener of any other loop does not measure it the next [`UNMEASURED`] times.
+//! 5. If a worker has to be woken, the same holds for a loop that was shorter than [`WORTH_WAKING`] several
+//!    times in a row: its opener does it alone, and opens the region only for units that are worth that. If
+//!    such loops follow each other, it wakes a worker for all of them: see [`waking`](super::waking).
 //!
 //! So a loop that takes sometimes long and sometimes not is shared. A loop that was always short, and takes
 //! long for the first time, is shared after its first run, or after the run in which it becomes long. Such a
@@ -22,12 +25,19 @@
 //! Two loops whose keys have the same place in the table displace each other, and are shared. Where the clock
 //! is slow, and in a pool whose program wants it, all loops are shared.
 
-use super::{RegionBody, body::ErasedBody, claims::WORTH_SHARING};
+use super::{
+    RegionBody,
+    body::ErasedBody,
+    claims::{WORTH_SHARING, WORTH_WAKING},
+};
 use std::cell::Cell;
 
 /// How often in a row a loop was short before its opener does it alone, by how often it was a [`SURPRISE`]
 /// when it was done alone.
 const ENOUGH: [u8; 3] = [4, 16, 64];
+
+/// How often in a row a loop was too short to wake a worker for it, before its opener does it alone then.
+const ENOUGH_TO_LET_SLEEP: u8 = 4;
 
 /// A loop that takes this long, in nanoseconds, when its opener does it alone is more than one in which the
 /// thread was interrupted.
@@ -39,7 +49,7 @@ const UNMEASURED: u8 = 15;
 /// The number of loops that a thread remembers, as a power of two.
 const PLACES: u32 = 6;
 
-/// A loop: its code and its number of items. The lowest 16 bits are zero.
+/// A loop: its code and its number of items. The lowest 20 bits are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key(u64);
 
@@ -48,7 +58,7 @@ impl Key {
     pub(super) fn of<B: RegionBody>(items: usize) -> Self {
         let number = (ErasedBody::code::<B>() as u64).rotate_left(32) ^ items as u64;
         // An odd number spreads the bits (Fibonacci hashing: Knuth, The Art of Computer Programming 3, 6.4).
-        Self(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) & !0xffff)
+        Self(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) & KEY)
     }
 
     #[inline]
@@ -57,19 +67,29 @@ impl Key {
     }
 }
 
-/// What is known of a loop, in one word, so that a look costs little: its key; how often in a row it was
-/// short (8 bits); how often it was a surprise (4 bits); how often it is not measured from now on (4 bits).
+/// The bits of a record that are its key.
+const KEY: u64 = !0xf_ffff;
+
+/// What is known of a loop, in one word, so that a look costs little: its key; how often in a row it was too
+/// short to wake a worker (4 bits); how often in a row it was short (8 bits); how often it was a surprise (4
+/// bits); how often it is not measured from now on (4 bits).
 #[derive(Clone, Copy)]
 struct Record(u64);
 
 impl Record {
-    fn new(Key(key): Key, short: u8, surprises: u8, unmeasured: u8) -> Self {
-        Self(key | u64::from(short) << 8 | u64::from(surprises << 4 | unmeasured))
+    fn new(Key(key): Key, light: u8, short: u8, surprises: u8, unmeasured: u8) -> Self {
+        Self(key | u64::from(light) << 16 | u64::from(short) << 8 | u64::from(surprises << 4 | unmeasured))
     }
 
     #[inline]
     fn is_of(self, Key(key): Key) -> bool {
-        self.0 & !0xffff == key
+        self.0 & KEY == key
+    }
+
+    /// How often in a row the loop was too short to wake a worker for it, up to 15.
+    #[inline]
+    fn light(self) -> u8 {
+        (self.0 >> 16) as u8 & 0xf
     }
 
     #[inline]
@@ -103,6 +123,8 @@ pub(super) enum Advice {
     Share,
     /// Begins alone, and measures whether the units left are worth sharing.
     Alone,
+    /// The same, unless many such loops follow each other: the loop is too short to wake a worker for it.
+    LetSleep,
 }
 
 thread_local! {
@@ -110,9 +132,10 @@ thread_local! {
     static RECORDS: [Cell<Record>; 1 << PLACES] = const { [const { Cell::new(Record(0)) }; 1 << PLACES] };
 }
 
-/// What the opener of a loop does, from what the calling thread remembers.
+/// What the opener of a loop does, from what the calling thread remembers. `must_wake` says that a worker has
+/// to be woken if the loop is shared.
 #[inline]
-pub(super) fn advice(key: Key) -> Advice {
+pub(super) fn advice(key: Key, must_wake: bool) -> Advice {
     // A model must not depend on what earlier ones did.
     if cfg!(loom) {
         return Advice::Share;
@@ -122,6 +145,12 @@ pub(super) fn advice(key: Key) -> Advice {
         let record = place.get();
         if !record.is_of(key) {
             Advice::Measure
+        } else if must_wake && record.light() > 0 {
+            match record.light() {
+                _ if record.was_short_enough() => Advice::Alone,
+                0..ENOUGH_TO_LET_SLEEP => Advice::Measure,
+                _ => Advice::LetSleep,
+            }
         } else if record.unmeasured() > 0 {
             place.set(Record(record.0 - 1));
             Advice::Share
@@ -139,13 +168,14 @@ pub(super) fn record(key: Key, time: u64) {
     RECORDS.with(|records| {
         let place = &records[key.place()];
         let known = Some(place.get()).filter(|record| record.is_of(key));
-        let before = known.unwrap_or(Record::new(key, 0, 0, 0));
+        let before = known.unwrap_or(Record::new(key, 0, 0, 0, 0));
+        let light = if time < WORTH_WAKING { (before.light() + 1).min(0xf) } else { 0 };
         place.set(if time < WORTH_SHARING {
-            Record::new(key, before.short().saturating_add(1), before.surprises(), 0)
+            Record::new(key, light, before.short().saturating_add(1), before.surprises(), 0)
         } else {
             let is_surprise = time >= SURPRISE && before.was_short_enough();
             let surprises = before.surprises() + u8::from(is_surprise);
-            Record::new(key, 0, surprises.min(ENOUGH.len() as u8 - 1), UNMEASURED)
+            Record::new(key, light, 0, surprises.min(ENOUGH.len() as u8 - 1), UNMEASURED)
         });
     });
 }
@@ -156,12 +186,12 @@ mod tests {
     use crate::region::claims::Claimer;
     use std::{iter, thread};
 
-    const LOOP: Key = Key(7 << 16);
+    const LOOP: Key = Key(7 << 20);
     const LONG: u64 = WORTH_SHARING;
     const SHORT: u64 = 0;
 
     fn advices(count: usize) -> Vec<Advice> {
-        iter::repeat_with(|| advice(LOOP)).take(count).collect()
+        iter::repeat_with(|| advice(LOOP, false)).take(count).collect()
     }
 
     #[test]
@@ -173,9 +203,9 @@ mod tests {
         }
         assert_eq!(advices(100), [Advice::Alone; 100]);
         record(LOOP, SHORT);
-        assert_eq!(advice(LOOP), Advice::Alone);
+        assert_eq!(advice(LOOP, false), Advice::Alone);
         // Another thread knows nothing of it.
-        assert_eq!(thread::spawn(|| advice(LOOP)).join().unwrap(), Advice::Measure);
+        assert_eq!(thread::spawn(|| advice(LOOP, false)).join().unwrap(), Advice::Measure);
         record(LOOP, LONG);
         assert_eq!(advices(UNMEASURED.into()), [Advice::Share; UNMEASURED as usize]);
         assert_eq!(advices(2), [Advice::Measure; 2]);
@@ -190,10 +220,10 @@ mod tests {
             record(LOOP, SHORT);
             record(LOOP, LONG);
             for _ in 0..enough {
-                assert_ne!(advice(LOOP), Advice::Alone);
+                assert_ne!(advice(LOOP, false), Advice::Alone);
                 record(LOOP, SHORT);
             }
-            assert_eq!(advice(LOOP), Advice::Alone);
+            assert_eq!(advice(LOOP, false), Advice::Alone);
             record(LOOP, SURPRISE);
         }
     }
@@ -204,7 +234,7 @@ mod tests {
         for _ in 0..10 {
             advices(UNMEASURED.into());
             (0..ENOUGH[0]).for_each(|_| record(LOOP, SHORT));
-            assert_eq!(advice(LOOP), Advice::Alone);
+            assert_eq!(advice(LOOP, false), Advice::Alone);
             record(LOOP, SURPRISE - 1);
         }
     }
@@ -224,18 +254,36 @@ mod tests {
     fn a_loop_that_is_short_only_sometimes_is_shared() {
         let _deadline = testing::deadline();
         for run in 0..100 {
-            assert_ne!(advice(LOOP), Advice::Alone);
+            assert_ne!(advice(LOOP, false), Advice::Alone);
             record(LOOP, if run % ENOUGH[0] == 0 { LONG } else { SHORT });
         }
     }
 
     #[test]
+    fn a_loop_is_done_alone_where_a_worker_sleeps_that_is_not_worth_waking() {
+        let _deadline = testing::deadline();
+        const LIGHT: u64 = WORTH_WAKING - 1;
+        for light in 0..ENOUGH_TO_LET_SLEEP {
+            assert_eq!(advice(LOOP, true), Advice::Measure, "{light}");
+            record(LOOP, LIGHT);
+        }
+        for _ in 0..100 {
+            assert_eq!(advice(LOOP, true), Advice::LetSleep);
+            record(LOOP, LIGHT);
+        }
+        // A worker that is awake helps.
+        assert_eq!(advice(LOOP, false), Advice::Share);
+        record(LOOP, WORTH_WAKING);
+        assert_eq!(advice(LOOP, true), Advice::Share);
+    }
+
+    #[test]
     fn loops_with_the_same_place_are_shared() {
         let _deadline = testing::deadline();
-        let other = Key(8 << 16);
+        let other = Key(8 << 20);
         assert_eq!(LOOP.place(), other.place());
         for key in [LOOP, other].into_iter().cycle().take(100) {
-            assert_eq!(advice(key), Advice::Measure);
+            assert_eq!(advice(key, false), Advice::Measure);
             record(key, SHORT);
         }
     }

@@ -14,7 +14,7 @@
 //!
 //! If no slot is free, the opener runs the region alone. If the units may be tiny, or the loop was short
 //! before ([`history`]), it begins alone and opens the slot only if the work that is left is long enough to
-//! share.
+//! share. That is more work if it has to wake a worker ([`waking`]).
 
 mod body;
 pub(crate) mod claims;
@@ -24,6 +24,7 @@ pub(crate) mod slot;
 pub(crate) mod slots;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod waking;
 
 pub(crate) use body::RegionBody;
 
@@ -36,7 +37,7 @@ use crate::{
     thread_pool::state::PoolState,
 };
 use body::ErasedBody;
-use claims::{Claimer, Counters, Measuring, Partition, Stopwatch};
+use claims::{Claimer, Counters, Measuring, Partition, Stopwatch, WORTH_SHARING, WORTH_WAKING};
 use history::{Advice, Key};
 use std::{
     cell::{Cell, OnceCell},
@@ -93,14 +94,28 @@ fn run_by_history<'r, B: RegionBody>(
 ) {
     let partition = plan.partition;
     let key = Key::of::<B>(plan.items);
-    let advice = if pool.shares_short_loops { Advice::Share } else { history::advice(key) };
-    let was_short = advice == Advice::Alone;
+    let must_wake = !pool.shares_short_loops && pool.sleep.must_wake();
+    let advice = if pool.shares_short_loops { Advice::Share } else { history::advice(key, must_wake) };
+    let advice = match advice {
+        Advice::LetSleep if waking::is_due() => Advice::Share,
+        advice => advice,
+    };
+    let was_short = matches!(advice, Advice::Alone | Advice::LetSleep);
+    let worth = if must_wake { WORTH_WAKING } else { WORTH_SHARING };
     let told = Cell::new(None);
     let tell = |time| told.set(Some(time));
     if was_short || partition.is_probed() {
         let open = |rest| opening.open(Claimed::new(pool)?, rest);
-        let mut measuring = Measuring::probing(stopwatch, &open, was_short, &tell);
-        opening.participate(&mut Claimer::probing(partition, &mut measuring));
+        let mut measuring = Measuring::probing(stopwatch, &open, was_short, worth, &tell);
+        let mut claimer = Claimer::probing(partition, &mut measuring);
+        if advice == Advice::LetSleep {
+            stopwatch.start();
+            opening.participate(&mut claimer);
+            stopwatch.lap();
+            waking::note(&stopwatch, pool.idle.spins_for());
+        } else {
+            opening.participate(&mut claimer);
+        }
     } else if advice == Advice::Measure {
         let mut measuring = Measuring::sharing(stopwatch, &tell);
         // To wake a thread may take longer than the loop.

@@ -56,10 +56,10 @@ fn a_loop_that_was_short_is_done_by_its_opener() {
     let _deadline = testing::deadline();
     let pool = pool(false);
     for _ in 0..4 {
-        assert_eq!(advice(Key::of::<Units>(UNITS)), Advice::Measure);
+        assert_eq!(advice(Key::of::<Units>(UNITS), false), Advice::Measure);
         units_of_caller(&pool);
     }
-    assert_eq!(advice(Key::of::<Units>(UNITS)), Advice::Alone);
+    assert_eq!(advice(Key::of::<Units>(UNITS), false), Advice::Alone);
     assert!((0..1000).all(|_| units_of_caller(&pool) == UNITS));
 }
 
@@ -69,6 +69,6 @@ fn a_pool_that_shares_short_loops_remembers_none() {
     let pool = pool(true);
     for _ in 0..100 {
         units_of_caller(&pool);
-        assert_eq!(advice(Key::of::<Units>(UNITS)), Advice::Measure);
+        assert_eq!(advice(Key::of::<Units>(UNITS), false), Advice::Measure);
     }
 }

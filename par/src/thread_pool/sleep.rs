@@ -125,6 +125,13 @@ impl Sleep {
         self.idle.load(Relaxed) != 0
     }
 
+    /// Whether the next thread that publishes work has to wake a worker for it (a hint, for one load).
+    #[inline]
+    pub(crate) fn must_wake(&self) -> bool {
+        let idle = self.idle.load(Relaxed);
+        idle & (SEARCHER - 1) != 0 && idle & (WAITER - SEARCHER) == 0
+    }
+
     /// Whether a worker could take work now (a hint). Threads that wait for a half of a join do not count.
     pub(crate) fn any_worker_idle(&self) -> bool {
         self.idle.load(Relaxed) & (WAITER - 1) != 0
@@ -140,8 +147,7 @@ impl Sleep {
     pub(crate) fn wake_one(&self) {
         // Pairs with the fence in `sleep`.
         fence(SeqCst);
-        let idle = self.idle.load(Relaxed);
-        if idle & (SEARCHER - 1) != 0 && idle & (WAITER - SEARCHER) == 0 {
+        if self.must_wake() {
             self.wake_sleepers(1);
         }
     }

@@ -1,5 +1,7 @@
-//! Loops of two items, each of which takes between half a microsecond and twenty: is it worth while to wake
-//! another thread?
+//! Loops of two items, each of which takes between half a microsecond and twenty, back to back and after
+//! pauses: is it worth while to wake another thread?
+
+use std::time::Duration;
 
 use anabranch_par::ThreadPool;
 use rayon::prelude::*;
@@ -15,23 +17,55 @@ use crate::{
 };
 
 pub fn rows() -> Vec<Row> {
-    let row = |name, about, ns: f64| {
-        Row::lower(name, "us", about, move |context: &Context| two_items(context, ns))
-            .bar(times_best(1.1))
-            .better(times_best(1.0))
-    };
-    vec![
+    let row = |name, about, ns: f64| row(name, about, ns, Duration::ZERO);
+    let back_to_back = [
         row("loops/two-items-500ns", "per loop of 2 items of 0.5 µs, back to back; all threads awake", 500.0),
         row("loops/two-items-2us", "the same with 2 items of 2 µs", 2_000.0),
         row("loops/two-items-5us", "the same with 2 items of 5 µs", 5_000.0),
         row("loops/two-items-20us", "the same with 2 items of 20 µs", 20_000.0),
-    ]
+    ];
+    back_to_back.into_iter().chain(after_pauses()).collect()
+}
+
+/// The same loops, one at a time, after the calling thread was busy for a while.
+fn after_pauses() -> impl Iterator<Item = Row> {
+    let works = [("500ns", 500.0), ("2us", 2e3), ("5us", 5e3), ("20us", 2e4)];
+    let pauses = [
+        ("10us", "one loop, after the calling thread was busy for 10 µs", 10),
+        ("100us", "the same after 100 µs: other threads may have fallen asleep", 100),
+        ("1ms", "the same after 1 ms", 1000),
+    ];
+    works.into_iter().flat_map(move |(work, ns)| {
+        pauses.into_iter().map(move |(pause, about, length)| {
+            let name = format!("loops/two-items-{work}-after-{pause}");
+            row(name, about, ns, Duration::from_micros(length))
+        })
+    })
+}
+
+fn row(name: impl Into<String>, about: &'static str, ns: f64, pause: Duration) -> Row {
+    Row::lower(name, "us", about, move |context: &Context| two_items(context, ns, pause))
+        .bar(times_best(1.1))
+        .better(times_best(1.0))
+}
+
+/// How many loops a visit times. After a pause each of them is a sample, and there are so many that most of
+/// them begin when the system has found a processor for each thread: a virtual machine may need some
+/// milliseconds for that.
+fn load(context: &Context, ns: f64, pause: Duration) -> Load {
+    match pause.is_zero() {
+        true => Load::back_to_back(context.pick(20, 2), context.pick((2e6 / ns) as usize, 10)),
+        false => {
+            let samples = 60_000_000 / (pause.as_nanos() as usize + 2 * ns as usize);
+            Load { samples: context.pick(samples.min(2000), 3), batch: 1, pause }
+        }
+    }
 }
 
 /// Microseconds of a loop whose items take `ns` nanoseconds each on this machine.
-fn two_items(context: &Context, ns: f64) -> Result<Outcome, Failure> {
+fn two_items(context: &Context, ns: f64, pause: Duration) -> Result<Outcome, Failure> {
     let steps = steps(ns)?;
-    let load = Load::back_to_back(context.pick(20, 2), context.pick((2e6 / ns) as usize, 10));
+    let load = load(context, ns, pause);
     let threads = context.threads;
     let (pool, rayon, chili) = (ThreadPool::new(threads)?, rayon_pool(threads)?, chili_pool(threads));
     let us = |figures| Ok(scaled(figures, 1e3));

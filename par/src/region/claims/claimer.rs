@@ -20,6 +20,10 @@ const MANY: usize = 16;
 /// to 800.
 pub(crate) const WORTH_SHARING: u64 = 1500;
 
+/// The same where a worker has to be woken first. To wake it takes the opener 2 to 10 µs, and the worker
+/// begins 5 to 30 µs after that.
+pub(crate) const WORTH_WAKING: u64 = 50_000;
+
 /// The first run of a loop that was short is one in so many of its units, rounded up.
 const FIRST: usize = 64;
 
@@ -62,9 +66,9 @@ pub(crate) struct Measuring<'a> {
 enum Way<'a> {
     /// It has opened the region.
     Shares,
-    /// It is alone, and opens the region if the units left are worth it. `was_short` says that it expects no
-    /// such thing: then it measures less often.
-    Probes { open: &'a OpenRegion<'a>, was_short: bool },
+    /// It is alone, and opens the region if the units left take one thread `worth` nanoseconds. `was_short`
+    /// says that it expects no such thing: then it measures less often.
+    Probes { open: &'a OpenRegion<'a>, was_short: bool, worth: u64 },
 }
 
 impl<'a> Measuring<'a> {
@@ -74,15 +78,16 @@ impl<'a> Measuring<'a> {
     }
 
     /// For an opener that begins alone, and calls `open` for the remaining units if the first ones show that
-    /// sharing them pays: in a loop of half a microsecond, waking other threads costs more than they save. If
-    /// the loop `was_short` before, the opener measures less often.
+    /// sharing them pays, which is so if they take one thread `worth` nanoseconds. If the loop `was_short`
+    /// before, the opener measures less often.
     pub(crate) fn probing(
         stopwatch: Stopwatch,
         open: &'a OpenRegion<'a>,
         was_short: bool,
+        worth: u64,
         tell: &'a Tell<'a>,
     ) -> Self {
-        Self { way: Way::Probes { open, was_short }, ..Self::sharing(stopwatch, tell) }
+        Self { way: Way::Probes { open, was_short, worth }, ..Self::sharing(stopwatch, tell) }
     }
 }
 
@@ -180,7 +185,7 @@ impl<'a> Claimer<'a> {
     #[inline]
     fn decide(&mut self, limit: usize) {
         let Some(measuring) = self.measuring.as_deref_mut() else { return };
-        let Way::Probes { open, was_short } = measuring.way else { return };
+        let Way::Probes { open, was_short, worth } = measuring.way else { return };
         let (done, units) = (self.next, self.partition.units);
         let Some(took) = measuring.stopwatch.lap() else {
             measuring.stopwatch.start();
@@ -198,15 +203,15 @@ impl<'a> Claimer<'a> {
             return;
         }
         let (measured, left) = (done - measuring.done, units - done);
-        let are_worth_it = takes(took, measured, left, WORTH_SHARING);
+        let are_worth_it = takes(took, measured, left, worth);
         let share = match was_short {
             true => took >= HELP && are_worth_it,
-            false if measuring.done == 0 && units >= MANY => took >= LONG_UNIT,
+            false if measuring.done == 0 && units >= MANY && worth == WORTH_SHARING => took >= LONG_UNIT,
             false => are_worth_it,
         };
         let rest = share.then(|| self.partition.after(done));
         if let Some(rest) = rest.filter(|rest| !rest.is_one_run()) {
-            (measuring.tell)(of_units(took, measured, units).max(WORTH_SHARING));
+            (measuring.tell)(of_units(took, measured, units).max(worth));
             self.most = usize::MAX;
             self.measuring = None;
             if let Some(counters) = open(rest) {

@@ -46,7 +46,7 @@ mod stopwatch;
 mod ticks;
 
 pub(crate) use adaptive::AdaptiveBatch;
-pub(crate) use claimer::{Claimer, Measuring, WORTH_SHARING};
+pub(crate) use claimer::{Claimer, Measuring, WORTH_SHARING, WORTH_WAKING};
 pub(crate) use counters::Counters;
 pub(crate) use partition::{Kind, Partition};
 pub(crate) use stopwatch::Stopwatch;

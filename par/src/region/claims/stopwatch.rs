@@ -69,9 +69,15 @@ impl Stopwatch {
         Some(self.nanos(since, now).saturating_sub(self.reading + CLAIM))
     }
 
+    /// When it was started, and when it was read last, in ticks; `None` if it was not started.
+    #[inline]
+    pub(crate) fn readings(&self) -> Option<(u64, u64)> {
+        self.readings
+    }
+
     /// The time between two readings; zero if the thread has gone on to a processor whose clock is behind.
     #[inline]
-    fn nanos(&self, begin: u64, end: u64) -> u64 {
+    pub(crate) fn nanos(&self, begin: u64, end: u64) -> u64 {
         ((u128::from(end.saturating_sub(begin)) * u128::from(self.tick)) >> FRACTION) as u64
     }
 }

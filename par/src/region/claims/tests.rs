@@ -83,13 +83,17 @@ fn a_lone_participant_claims_all_units_in_order() {
     );
 }
 
-/// Runs a loop as an opener that begins alone. `time` is that of a unit. Returns the runs, the partition that
-/// it opened the region for and what it told.
-fn probe(
-    units: usize,
-    time: impl Fn(usize) -> Duration,
-    was_short: bool,
-) -> (Vec<Range<usize>>, Option<Partition>, Option<u64>) {
+/// What an opener that begins alone does: the runs, the partition that it opens the region for and what it
+/// tells.
+type Probed = (Vec<Range<usize>>, Option<Partition>, Option<u64>);
+
+/// Runs a loop as an opener that begins alone. `time` is that of a unit.
+fn probe(units: usize, time: impl Fn(usize) -> Duration, was_short: bool) -> Probed {
+    probe_for(WORTH_SHARING, units, time, was_short)
+}
+
+/// The same, where only units that take one thread `worth` nanoseconds are shared.
+fn probe_for(worth: u64, units: usize, time: impl Fn(usize) -> Duration, was_short: bool) -> Probed {
     let (opened, told) = (Cell::new(None), Cell::new(None));
     let counters = Counters::new(1);
     let open = |rest: Partition| {
@@ -99,7 +103,7 @@ fn probe(
     };
     let tell = |time| told.set(Some(time));
     let partition = Partition::new(units, Kind::Dynamic { grain: 1 });
-    let mut measuring = Measuring::probing(stopped::stopwatch(), &open, was_short, &tell);
+    let mut measuring = Measuring::probing(stopped::stopwatch(), &open, was_short, worth, &tell);
     let mut claimer = Claimer::probing(partition, &mut measuring);
     let mut runs = Vec::new();
     while let Some(run) = claimer.claim(usize::MAX) {
@@ -165,6 +169,20 @@ fn a_loop_of_which_nothing_is_known_is_shared_if_its_units_are_long() {
     let (runs, opened, told) = probe(1000, |_| Duration::from_micros(1), false);
     assert_eq!((runs[0].clone(), opened.unwrap().first), (0..1, 1));
     assert!(told.unwrap() >= 900_000, "{told:?}");
+}
+
+#[test]
+fn an_opener_that_has_to_wake_a_worker_shares_only_more_work() {
+    for was_short in [false, true] {
+        for units in [2, 8, 30, 200] {
+            let time = |whole: u64| move |_| Duration::from_nanos(whole / units as u64);
+            let (_, opened, told) = probe_for(WORTH_WAKING, units, time(WORTH_WAKING - 1000), was_short);
+            assert!(opened.is_none() && told.unwrap() < WORTH_WAKING, "{units} units: {told:?}");
+            let (_, opened, told) = probe_for(WORTH_WAKING, units, time(3 * WORTH_WAKING), was_short);
+            assert!(opened.is_some() == (units > 2), "{units} units");
+            assert!(told.unwrap() >= WORTH_WAKING, "{units} units: {told:?}");
+        }
+    }
 }
 
 #[test]
