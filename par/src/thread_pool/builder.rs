@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use std::{sync::Arc, thread, time::Duration};
 
 /// How long an idle worker looks for work before it sleeps, by default.
-const SPIN: Duration = Duration::from_micros(50);
+const SPIN: Duration = Duration::from_micros(150);
 
 /// Settings of a [`ThreadPool`]: see [`ThreadPool::builder`].
 ///
@@ -121,7 +121,7 @@ impl Builder {
         self
     }
 
-    /// How long a worker looks for work before it sleeps (50 µs by default) under [`WaitPolicy::Adaptive`].
+    /// How long a worker looks for work before it sleeps (150 µs by default) under [`WaitPolicy::Adaptive`].
     /// If the process may use one processor only, no thread spins, however long this is.
     pub fn spin(mut self, spin: Duration) -> Self {
         self.spin = spin;
