@@ -34,4 +34,12 @@ pub enum GpuError {
         /// Why its device cannot be opened.
         why: Box<GpuError>,
     },
+    /// The environment variable `ANABRANCH_DEVICE_MEMORY` is no number of bytes.
+    #[error(
+        "ANABRANCH_DEVICE_MEMORY is `{value}`: it must be a number of bytes above 0, perhaps with K, M or G behind it"
+    )]
+    Memory {
+        /// The value of the variable.
+        value: String,
+    },
 }

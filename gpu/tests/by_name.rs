@@ -1,7 +1,7 @@
 //! The device that a text names.
 
 use anabranch::device::DeviceKind;
-use anabranch_gpu::{GpuError, adapters, by_name, from_env, why_no_gpu};
+use anabranch_gpu::{GpuError, Settings, adapters, by_name, from_env, open_with, why_no_gpu};
 use std::{
     io::{Write as _, stderr},
     process::Command,
@@ -50,6 +50,45 @@ fn a_part_of_a_name_opens_software_too_and_another_name_lists_what_there_is() {
     assert!(matches!(&error, GpuError::NoSuchDevice { there, .. } if there.contains(&name)), "{error}");
 }
 
+/// What a process says that runs a test with these variables.
+fn says_with(test: &str, variables: [(&str, Option<&str>); 2]) -> String {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).env(CHILD, "1");
+    for (name, value) in variables {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_environment_limits_the_memory_of_a_device() {
+    let _deadline = deadline();
+    if std::env::var_os(CHILD).is_some() {
+        let memory = |settings| open_with(Some(""), settings).map(|device| device.info().memory);
+        match memory(Settings::default()) {
+            Ok(limit) => println!("limit: {limit:?}, {:?}", memory(Settings::default().memory(7))),
+            Err(error) => println!("error: {error}"),
+        }
+        return;
+    }
+    if software().is_none() {
+        return;
+    }
+    let says = |value: Option<&str>| {
+        let variables = [("ANABRANCH_DEVICE", None), ("ANABRANCH_DEVICE_MEMORY", value)];
+        says_with("the_environment_limits_the_memory_of_a_device", variables)
+    };
+    assert!(says(None).contains("limit: None, Ok(Some(7))"));
+    assert!(says(Some("3M")).contains("limit: Some(3145728), Ok(Some(7))"));
+    let wrong = says(Some("much"));
+    assert!(wrong.contains("ANABRANCH_DEVICE_MEMORY is `much`: it must be a number of bytes"), "{wrong}");
+}
+
 #[test]
 fn the_environment_names_the_device() {
     let _deadline = deadline();
@@ -61,15 +100,8 @@ fn the_environment_names_the_device() {
         return;
     }
     let says = |value: Option<&str>| {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "the_environment_names_the_device", "--nocapture"]).env(CHILD, "1");
-        match value {
-            Some(value) => command.env("ANABRANCH_DEVICE", value),
-            None => command.env_remove("ANABRANCH_DEVICE"),
-        };
-        let output = command.output().unwrap();
-        assert!(output.status.success());
-        String::from_utf8(output.stdout).unwrap()
+        let variables = [("ANABRANCH_DEVICE", value), ("ANABRANCH_DEVICE_MEMORY", None)];
+        says_with("the_environment_names_the_device", variables)
     };
     for value in [None, Some(""), Some("host")] {
         assert!(says(value).contains("device: None"), "{value:?}");

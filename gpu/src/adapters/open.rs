@@ -3,14 +3,16 @@
 use super::{best, describe, diagnosis, driver};
 use crate::{device::Gpu, error::GpuError};
 use anabranch::device::Device;
-use std::sync::Arc;
+use std::{env, sync::Arc};
 
 /// How a device is opened.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The bytes that buffers may take together. Drivers do not say reliably when their memory is in use, so
-    /// without this number the first sign may be a batch that fails.
+    /// The bytes that buffers may take together. By default the environment variable
+    /// `ANABRANCH_DEVICE_MEMORY` says it; without it there is no limit. Drivers do not say reliably when their
+    /// memory is in use, so without a limit the first sign may be a batch that fails with what the driver
+    /// says, in which no buffer has a name.
     pub memory: Option<u64>,
 }
 
@@ -21,11 +23,35 @@ impl Settings {
     }
 }
 
+/// The environment variable with the bytes that buffers may take together.
+const MEMORY: &str = "ANABRANCH_DEVICE_MEMORY";
+
+/// The bytes that the environment variable says: a number, perhaps with `K`, `M` or `G` for powers of 1024.
+fn memory_of_environment() -> Result<Option<u64>, GpuError> {
+    let Some(value) = env::var_os(MEMORY).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let value = value.to_string_lossy();
+    let bytes = bytes(&value).ok_or_else(|| GpuError::Memory { value: value.to_string() })?;
+    Ok(Some(bytes))
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
+    let unit = match &*text[digits.len()..].to_ascii_uppercase() {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit).filter(|&bytes| bytes > 0)
+}
+
 /// Opens a device: one with `name` in its name, in upper or lower case; or the first of discrete, integrated
 /// and other GPUs. The latter is never a driver that computes on the processor.
 ///
 /// # Errors
-/// There is no such device, or its driver refuses it. The error says what is missing.
+/// There is no such device, or its driver refuses it. The error says what is missing. The environment variable
+/// `ANABRANCH_DEVICE_MEMORY` has a wrong value.
 pub fn open(name: Option<&str>) -> Result<Arc<dyn Device>, GpuError> {
     open_with(name, Settings::default())
 }
@@ -47,7 +73,10 @@ pub fn open_with(name: Option<&str>, settings: Settings) -> Result<Arc<dyn Devic
     match (chosen, name) {
         (Some(at), _) => {
             let mut info = described[at].info.clone();
-            info.memory = settings.memory;
+            info.memory = match settings.memory {
+                None => memory_of_environment()?,
+                some => some,
+            };
             Ok(Arc::new(Gpu::open(at, info)?))
         }
         (None, Some(name)) if !all.is_empty() => {
@@ -56,5 +85,18 @@ pub fn open_with(name: Option<&str>, settings: Settings) -> Result<Arc<dyn Devic
             Err(GpuError::NoSuchDevice { name: name.to_string(), there })
         }
         _ => Err(GpuError::None { why: diagnosis::explain(&described) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn a_number_of_bytes_may_have_a_unit() {
+        let _deadline = testing::deadline();
+        assert_eq!(["1", "7k", "512M", "8G"].map(bytes), [1, 7 << 10, 512 << 20, 8 << 30].map(Some));
+        let wrong = ["", "0", "G", "-1", "1.5G", "1T", "8GiB", "99999999999G", "4 G", "M4"];
+        assert!(wrong.map(bytes).iter().all(Option::is_none));
     }
 }
