@@ -38,7 +38,7 @@
 //! | accesses to buffers | [`Read`], [`Write`], [`Update`], [`Reduce`], which implement [`Access`] and [`KernelAccess`]; bound: [`BoundBuffer`], [`BoundReduction`] |
 //! | effects | [`Effect`] with an order: [`Sequential`], [`Exclusive`], [`Relaxed`]; [`PartEffect`]; [`Communicates`]; [`HasEffects`] says which objects have which |
 //! | tuples of accesses | [`AccessList`], [`KernelAccessList`], [`Append`], [`Declaration`] |
-//! | recorded kernels | [`RecordedAccess`], [`RecordedAccessList`], [`RecordedOperator`] |
+//! | recorded kernels | [`RecordedTask`], [`RecordedAccess`], [`RecordedAccessList`], [`RecordedOperator`] |
 //! | shaders | [`ShaderTask`], [`ShaderAccess`], [`ShaderAccessList`], [`ShaderElement`], [`OperandType`] |
 //! | results of host functions | [`HostResult`] |
 //! | operators | [`Sum`], [`Product`], [`Min`], [`Max`], [`And`], [`Or`], [`Custom`] |
@@ -62,6 +62,7 @@ pub use crate::{
             reduce::{BoundReduction, Reduce},
         },
         capture::{Capture, CaptureMode, Captures, Copies, Fenceable, Moves},
+        each_on_device::RecordedTask,
         launch::declaration::Declaration,
         recorded::{
             access::{RecordedAccess, RecordedAccessList},

@@ -406,6 +406,21 @@ fn the_best_form_for_the_place_is_taken() {
         let each = value(task().shader(shader()).each(|(u,)| u.set(3)));
         (alone, kernel, each)
     };
+    // With a recorded kernel for devices only: without a shader, and beside one.
+    let more_forms = |rt: &Runtime, on: Option<&Arc<dyn Device>>, on_host: bool| {
+        let u = rt.buffer::<u32, 1>([5]);
+        let task = || {
+            let task = rt.task("form").over([5]).write(&u, one_to_one());
+            let task = on.into_iter().fold(task, |task, device| task.on(device));
+            if on_host { task.on_host() } else { task }
+        };
+        let recorded = task().each_on_device(|(u,)| u.set(3)).unwrap();
+        recorded.kernel(|tile, (u,)| tile.points().for_each(|at| u.set(at, 2))).unwrap();
+        let recorded = rt.fence(&u).unwrap().wait().unwrap()[[0]];
+        let all = task().shader(shader()).each_on_device(|(u,)| u.set(3)).unwrap();
+        all.kernel(|tile, (u,)| tile.points().for_each(|at| u.set(at, 2))).unwrap();
+        (recorded, rt.fence(&u).unwrap().wait().unwrap()[[0]])
+    };
     let host = Runtime::builder().threads(2).build().unwrap();
     let (alone, kernel, each) = forms(&host, None, false);
     let error = alone.unwrap_err();
@@ -414,6 +429,10 @@ fn the_best_form_for_the_place_is_taken() {
         "{error}"
     );
     assert_eq!((kernel, each), (Ok(2), Ok(3)));
+    assert_eq!(more_forms(&host, None, false), (2, 2));
+    assert_eq!(more_forms(&runtime(&simulated, 2), None, false), (3, 3));
+    assert_eq!(more_forms(&host, Some(&simulated), false), (3, 3));
+    assert_eq!(more_forms(&runtime(&simulated, 2), None, true), (2, 2));
     // A device that takes no shaders runs the recording; a task that names it has no other kernel for it.
     let (alone, kernel, each) = forms(&runtime(&simulated, 2), None, false);
     assert!(alone.unwrap_err().contains("no shaders"));
@@ -424,6 +443,9 @@ fn the_best_form_for_the_place_is_taken() {
     let Some(gpu) = gpu() else { return };
     assert_eq!(forms(&runtime(&gpu, 2), None, false), (Ok(1), Ok(1), Ok(1)));
     assert_eq!(forms(&host, Some(&gpu), false), (Ok(1), Ok(1), Ok(1)));
+    assert_eq!(more_forms(&runtime(&gpu, 2), None, false), (3, 1));
+    assert_eq!(more_forms(&host, Some(&gpu), false), (3, 1));
+    assert_eq!(more_forms(&runtime(&gpu, 2), None, true), (2, 2));
     let (alone, kernel, each) = forms(&runtime(&gpu, 2), None, true);
     assert!(alone.is_err());
     assert_eq!((kernel, each), (Ok(2), Ok(3)));

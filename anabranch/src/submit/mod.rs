@@ -6,7 +6,7 @@
 //! | [`access`] | what a task accesses: buffers, reductions, host objects |
 //! | [`launch`] | from the declared accesses to the node of the task |
 //! | [`capture`] | fences, barriers and what they capture |
-//! | [`recorded`], [`shader`] | kernels that devices run, too |
+//! | [`recorded`], [`shader`], [`each_on_device`] | kernels that devices run, too |
 //! | [`sequence`] | tasks that are recorded once and replayed |
 //!
 //! A task keeps its types as far as [`launch::declaration`]. From there on it is a
@@ -15,6 +15,7 @@
 
 pub(crate) mod access;
 pub(crate) mod capture;
+pub(crate) mod each_on_device;
 pub(crate) mod launch;
 pub(crate) mod recorded;
 pub(crate) mod sequence;

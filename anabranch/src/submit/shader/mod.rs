@@ -12,6 +12,7 @@ pub use self::wgsl::Wgsl;
 use self::access::ShaderAccessList;
 use super::{
     access::list::{AccessList, KernelAccessList},
+    each_on_device::{Launch, RecordedTask},
     recorded::access::RecordedAccessList,
     task::{
         TaskBuilder,
@@ -38,7 +39,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     /// Gives the task a shader, which runs where the task runs on a device that takes WGSL: the device of
     /// [`on`](Self::on), otherwise that of the [runtime](crate::Builder::device).
     /// [`kernel`](ShaderTask::kernel) or [`each`](ShaderTask::each) adds what the host runs, or a device that
-    /// takes no shader, and submits the task. [`submit`](ShaderTask::submit) submits it without.
+    /// takes no shader, and submits the task. [`each_on_device`](ShaderTask::each_on_device) gives it both.
+    /// [`submit`](ShaderTask::submit) submits it without.
     ///
     /// [`Wgsl`] says what a shader may do, and what is checked.
     pub fn shader(self, shader: Wgsl) -> ShaderTask<'rt, K, L>
@@ -96,6 +98,26 @@ where
             Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice(&self.shader)),
             None => self.task.each(closure),
         }
+    }
+
+    /// Gives the task a recorded kernel for devices that do not run the shader: see
+    /// [`TaskBuilder::each_on_device`]. [`kernel`](RecordedTask::kernel) adds what the host runs.
+    ///
+    /// # Errors
+    /// As [`each`](Self::each), and if the recording is wrong, wherever the task runs.
+    pub fn each_on_device(
+        self,
+        closure: impl for<'t> FnOnce(L::Symbols<'t>),
+    ) -> Result<RecordedTask<'rt, K, L>, Error>
+    where
+        L: RecordedAccessList<K> + 'rt,
+    {
+        let chosen = self.program(false)?;
+        let Self { task, shader } = self;
+        let launch = |chosen| -> Launch<'rt, K, L> {
+            Box::new(move |task| task.launch_on(chosen, &ShaderOnDevice(&shader)))
+        };
+        RecordedTask::new(task, closure, chosen.map(launch))
     }
 
     /// The device that runs the shader, and the program there; `None` if the task runs on the host, or if it
