@@ -28,8 +28,8 @@ pub enum DeviceError {
         /// The bytes that one buffer may take.
         most: u64,
     },
-    /// The device cannot run a recording.
-    #[error("the device {device} cannot run this kernel: {why}")]
+    /// The device cannot run a recorded kernel or a shader.
+    #[error("the device {device} cannot run this kernel or shader: {why}")]
     Unsupported {
         /// The device.
         device: String,
@@ -56,6 +56,13 @@ pub enum DeviceError {
         /// The index of the element, padded with zeros at the front. Of several such accesses it is that of
         /// any.
         index: [u32; 3],
+    },
+    /// A callback of a device waits for a device. The thread that calls callbacks may be the one that the wait
+    /// needs.
+    #[error("a callback of a device waits for the device {device}: use `on_complete`, `on_idle` or a future")]
+    WaitInsideCallback {
+        /// The device.
+        device: String,
     },
     /// The driver has refused something.
     #[error("the device {device} has failed: {why}")]

@@ -71,7 +71,8 @@ pub trait Device: Send + Sync + 'static {
     /// Blocks until the device has done all that it got before this call.
     ///
     /// # Errors
-    /// The first error that nobody has taken: see [`Timeline::wait_for_all`].
+    /// The first error that no call has taken, or a wait inside a callback of a device: see
+    /// [`Timeline::wait_for_all`].
     fn wait(&self) -> Result<(), DeviceError> {
         self.timeline().wait_for_all(|| self.poll())
     }

@@ -53,6 +53,7 @@ use crate::{
 };
 use anabranch_par::discard_payload;
 use std::{
+    cell::Cell,
     collections::{BTreeMap, VecDeque},
     fmt,
     future::Future,
@@ -221,12 +222,12 @@ impl Timeline {
     /// one at a time, in the order of the values, those of one value in the order of these calls. No lock of
     /// the timeline is held then.
     ///
-    /// The function may use the timeline and submit to the device. It must not wait for the device, whose
-    /// thread it may be called on, and so submits no tasks to a runtime: a runtime with many tasks in flight
+    /// The function may use the timeline and submit to the device. It must not wait for a device, whose thread
+    /// it may be called on: that is an error, unless the batch is done. It must not wait otherwise, and so submits no tasks to a runtime: a runtime with many tasks in flight
     /// makes a thread that submits wait. While it runs, the device may begin with no later batch, so it
     /// should be short. A panic on a thread that advances ends the function and nothing else.
     pub fn on_complete(&self, value: u64, f: impl FnOnce(Result<(), DeviceError>) + Send + 'static) {
-        self.call_when_done(value, move |timeline| f(timeline.result(value)));
+        self.call_when_done(value, move |timeline| in_callback(|| f(timeline.result(value))));
     }
 
     /// Calls `f` once when all batches are done that were submitted before this call, with the first error
@@ -234,7 +235,7 @@ impl Timeline {
     /// [`on_complete`](Self::on_complete).
     pub fn on_idle(&self, f: impl FnOnce(Result<(), DeviceError>) + Send + 'static) {
         let last = self.submitted();
-        self.call_when_done(last, move |timeline| f(timeline.result_of_all(last)));
+        self.call_when_done(last, move |timeline| in_callback(|| f(timeline.result_of_all(last))));
     }
 
     fn call_when_done(&self, value: u64, f: impl FnOnce(&Self) + Send + 'static) {
@@ -255,9 +256,10 @@ impl Timeline {
     /// It calls `poll` meanwhile, at least every millisecond: see [`Device::poll`](super::Device::poll).
     ///
     /// # Errors
-    /// That of the batch, or [`DeviceError::Lost`].
+    /// That of the batch, or [`DeviceError::Lost`]. [`DeviceError::WaitInsideCallback`] in a callback of a
+    /// device, if the batch is not done.
     pub fn wait(&self, value: u64, poll: impl Fn()) -> Result<(), DeviceError> {
-        self.block(value, poll);
+        self.block(value, poll)?;
         self.result(value)
     }
 
@@ -265,10 +267,10 @@ impl Timeline {
     ///
     /// # Errors
     /// The first error that no waiter, no callback and no earlier call of this has taken. Others come out at
-    /// the next calls.
+    /// the next calls. [`DeviceError::WaitInsideCallback`] as in [`wait`](Self::wait).
     pub fn wait_for_all(&self, poll: impl Fn()) -> Result<(), DeviceError> {
         let last = self.submitted();
-        self.block(last, poll);
+        self.block(last, poll)?;
         self.result_of_all(last)
     }
 
@@ -284,14 +286,18 @@ impl Timeline {
         Done { timeline: self, value, takes_all: false, event: None }
     }
 
-    fn block(&self, value: u64, poll: impl Fn()) {
+    fn block(&self, value: u64, poll: impl Fn()) -> Result<(), DeviceError> {
         if let Some(event) = self.event(value) {
+            if IN_CALLBACK.get() {
+                return Err(DeviceError::WaitInsideCallback { device: self.device.clone() });
+            }
             let help = || {
                 poll();
                 false
             };
             event.wait(Patience::for_devices(), help, POLL, &poll);
         }
+        Ok(())
     }
 
     /// An event that is set when a batch is done; `None` if it is done.
@@ -355,6 +361,24 @@ impl Timeline {
             }
         }
     }
+}
+
+thread_local! {
+    /// Whether this thread calls a callback of a device.
+    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls a callback of a device.
+fn in_callback(f: impl FnOnce()) {
+    /// Restores what was so before.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            IN_CALLBACK.set(self.0);
+        }
+    }
+    let _before = Before(IN_CALLBACK.replace(true));
+    f();
 }
 
 impl State {

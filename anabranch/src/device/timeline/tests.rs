@@ -361,3 +361,31 @@ fn what_waits_for_all_batches_takes_the_first_error_that_nobody_has_taken() {
     assert_eq!(idle.as_mut().poll(&mut context), Poll::Ready(Ok(())));
     assert!(!timeline.is_idle());
 }
+
+#[test]
+fn a_callback_that_waits_for_a_device_gets_an_error() {
+    let _deadline = testing::deadline();
+    let (own, other) = (Arc::new(Timeline::new("own")), Arc::new(Timeline::new("other")));
+    let [first, second] = [own.begin(), own.begin()];
+    other.begin();
+    let (tell, told) = mpsc::channel();
+    let at = Arc::clone(&own);
+    let in_callback = move |_| {
+        // The batch is done, and the other ones are not.
+        tell.send(at.wait(first, || ())).unwrap();
+        tell.send(at.wait(second, || ())).unwrap();
+        tell.send(at.wait_for_all(|| ())).unwrap();
+        tell.send(other.wait_for_all(|| ())).unwrap();
+    };
+    own.on_complete(first, in_callback.clone());
+    own.advance(first);
+    // Once more, now called by the thread that registers it.
+    own.on_complete(first, in_callback);
+    let results: Vec<_> = told.try_iter().collect();
+    let inside = |device: &str| Err(DeviceError::WaitInsideCallback { device: device.into() });
+    let expected = [Ok(()), inside("own"), inside("own"), inside("other")];
+    assert_eq!(results, [expected.clone(), expected].concat());
+    // Outside, the thread may wait.
+    own.advance(second);
+    assert_eq!(own.wait_for_all(|| ()), Ok(()));
+}
