@@ -72,8 +72,9 @@ impl Builder {
         self
     }
 
-    /// Limits the number of host tasks that run at the same time (16 by default), and the number of
-    /// [communicators](Runtime::communicator). Their threads start when they are needed.
+    /// Limits the number of host lanes (16 by default), which are threads that run host tasks, and the number
+    /// of [communicators](Runtime::communicator). One lane starts with the runtime, the others when they are
+    /// needed. A thread that [waits](Self::help_while_waiting) may run one more host task.
     pub fn host_lanes(mut self, lanes: usize) -> Self {
         self.settings.host_lanes = lanes;
         self

@@ -26,9 +26,10 @@ impl Runtime {
     /// ```
     ///
     /// A program that measures how long each node computes [balances
-    /// itself](crate::guide::nodes#uneven-load). Tiles are rows of tiles that have the weights of their nodes
-    /// together, and columns in proportion within a row. Weights do not concern tasks that run once, on every
-    /// node or [on one node](crate::interface::TaskBuilder::on_node).
+    /// itself](crate::guide::nodes#uneven-load). If a task has `tiles`, each row of tiles gets a height in
+    /// proportion to the sum of its nodes' weights, and each node in the row a width in proportion to its own.
+    /// Weights have no effect on tasks that run once, on every node or
+    /// [on one node](crate::interface::TaskBuilder::on_node).
     ///
     /// All nodes must call it with the same weights at the same point of the program; weights that differ are
     /// the [error](crate::NodeError::Different) of programs that differ. The nodes do not meet. On one node

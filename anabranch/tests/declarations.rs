@@ -23,8 +23,8 @@ fn reading_an_unwritten_region_is_an_error() {
     assert_eq!(
         error,
         format!(
-            "task \"sum\" {line} reads [6..8, 0..4] of buffer \"u\", which was never written: write it in an earlier \
-             task, or create the buffer from its initial contents"
+            "task \"sum\" {line} reads [6..8, 0..4] of buffer \"u\", which was never written or was discarded: write it in \
+             an earlier task, or create the buffer from its initial contents"
         )
     );
     // No task was submitted, and the runtime goes on.

@@ -270,7 +270,10 @@ fn a_recording_is_refused() {
     let device = Simulated::builder().named("old").refuse_program(2).build();
     assert!(device.compile(Source::Recording(&incremented())).is_ok());
     let error = device.compile(Source::Recording(&incremented())).unwrap_err();
-    assert_eq!(error.to_string(), "the device old cannot run this kernel: it is to refuse program 2");
+    assert_eq!(
+        error.to_string(),
+        "the device old cannot run this kernel or shader: it is to refuse program 2"
+    );
     assert!(device.compile(Source::Recording(&incremented())).is_ok());
 }
 

@@ -154,7 +154,11 @@ fn a_starving_runtime_is_reported_once() {
             rt.task("task").once().host(|()| ()).unwrap().wait().unwrap();
         }
     });
-    assert_eq!(given.iter().filter(|w| w.contains("its threads starve")).count(), 1, "{given:?}");
+    assert_eq!(
+        given.iter().filter(|w| w.contains("its threads are idle most of the time")).count(),
+        1,
+        "{given:?}"
+    );
 }
 
 #[test]

@@ -3,8 +3,9 @@
 //! # How it works
 //!
 //! An [`Array`] is a buffer with one dimension, and a shape. Elementwise operations are recorded kernels over
-//! the elements one after the other, which run on the host or on the device of the array. On the host all
-//! other operations are kernels with one chunk, whose parallel loops run on the threads of the runtime. Where
+//! the elements one after the other, which run on the host or on the device of the array. On the host
+//! `from_fn` and random numbers are kernels in many chunks. All other operations are kernels with one chunk
+//! there, whose parallel loops run on the threads of the runtime. Where
 //! they cut the elements follows from the shape alone, so the results have the same bits on any number of
 //! threads. A device that takes shaders runs most of them as shaders: the [guide] has the list.
 

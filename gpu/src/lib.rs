@@ -17,7 +17,7 @@
 //! Both threads spin for a moment before they block, so that launches which follow each other quickly need
 //! not wake them.
 //!
-//! Copies of more than 4 MiB go in pieces. Each is submitted as soon as it is encoded, so that the device
+//! Copies of more than 4 MiB are cut into parts. Each is submitted as soon as it is encoded, so that the device
 //! copies one while the host writes the next, or reads the one before.
 //!
 //! A step that is wrong fails its batch, of which nothing is done then. A function of a copy that panics, or

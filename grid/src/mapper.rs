@@ -75,8 +75,8 @@ pub trait RangeMapper<const K: usize, const B: usize>: Send + Sync {
     ///
     /// A program that submits a task again and again makes a new mapper each time. Comparing the mappers
     /// shows that the task repeats, so that its commands need not be derived again. All mappers of this crate
-    /// are values. For a mapper of your own that is `Eq` and `Hash`, return `Some(self)`. Closures that
-    /// capture something cannot be compared.
+    /// are values. For a mapper of your own that is `Eq` and `Hash`, return `Some(self)`. Closures are
+    /// not values. The runtime still recognises a closure that captures nothing.
     ///
     /// ```
     /// use anabranch_grid::{Chunk, Extent, GridBox, MapperValue, OneBox, RangeMapper, Region};
@@ -282,9 +282,9 @@ impl<R: fmt::Display> fmt::Debug for Fixed<R> {
 /// index space along axis 0 (the third quarter, say) accesses the same share of the buffer, whole on the
 /// other axes.
 ///
-/// The pieces of chunks that partition the index space along axis 0 are disjoint and cover the buffer. Some
-/// pieces are empty if the buffer is shorter than the number of chunks. Chunks that differ only on other axes
-/// get the same piece. The single point of a 0-dimensional index space gets the whole buffer. A 0-dimensional
+/// The shares of chunks that partition the index space along axis 0 are disjoint and cover the buffer. Some
+/// shares are empty if the buffer is shorter than the number of chunks. Chunks that differ only on other axes
+/// get the same share. The single point of a 0-dimensional index space gets the whole buffer. A 0-dimensional
 /// buffer goes to the chunk with the last points.
 pub fn even_split() -> EvenSplit {
     EvenSplit

@@ -7,7 +7,9 @@ use std::panic::Location;
 #[non_exhaustive]
 pub enum RecordError {
     /// The kernel never sets an element that it must write.
-    #[error("a recorded kernel never sets operand {operand}: call `set` once")]
+    #[error(
+        "a recorded kernel never sets operand {operand}, counted from 0 in the order of the declaration: call `set` once"
+    )]
     NeverSet {
         /// The number of the operand, in the order of the declaration, from 0.
         operand: usize,
@@ -27,7 +29,9 @@ pub enum RecordError {
     },
 
     /// The kernel never combines a value into an accumulator.
-    #[error("a recorded kernel never combines a value into operand {operand}: call `combine` once")]
+    #[error(
+        "a recorded kernel never combines a value into operand {operand}, counted from 0 in the order of the declaration: call `combine` once"
+    )]
     NeverCombined {
         /// The number of the operand, in the order of the declaration, from 0.
         operand: usize,

@@ -11,7 +11,7 @@
 //!    tape: its operations are put one after the other, and what does not depend on its counter or its state
 //!    comes before.
 //! 3. [`Program::new`] drops what no result needs, and gives each operation a register, which is a block of
-//!    up to some thousand elements. Sums, differences and products of floats of which only the next one needs
+//!    up to 2,048 elements. Sums, differences and products of floats of which only the next one needs
 //!    the result are a chain, which has one register. A result goes to the operand that is set to it, without
 //!    a register, if nothing else needs it and the program takes no element of the operand.
 //! 4. [`Program::run`] goes through the points. For each block it finds the elements, which mostly lie one

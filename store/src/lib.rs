@@ -58,8 +58,8 @@
 //!   that wrote it ([`Writer`]), or by the next call ([`QueuedWriter`]). The stored frames stay readable, and
 //!   the file can be resumed when the cause is gone.
 //! - A file has one writer at a time. [`FileOptions::create`] and [`FileOptions::resume`] are refused while
-//!   another writer has the file, in this process or another, with an error that names that process. A writer
-//!   that was killed holds nothing back. The lock is on a file beside the data file, `.NAME.lock`, which is
+//!   another writer has the file, in this process or another, with an error that names that process. After a
+//!   writer was killed, another one can open the file at once. The lock is on a file beside the data file, `.NAME.lock`, which is
 //!   there while a writer is at work (and after it was killed), so readers are never refused.
 //! - [`Writer::finish`] succeeds only if the file at the path is still the one that was written, and no other
 //!   program has written over it. A writer that is dropped instead prints a failure that no call has returned

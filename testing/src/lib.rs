@@ -74,7 +74,7 @@ impl Drop for Deadline {
     }
 }
 
-/// How long a test may take: two minutes, or as many seconds as `ANABRANCH_TEST_SECONDS` says.
+/// How long a test may take: five minutes, or as many seconds as `ANABRANCH_TEST_SECONDS` says.
 ///
 /// # Panics
 /// If `ANABRANCH_TEST_SECONDS` is not a number of seconds.

@@ -25,7 +25,7 @@ pub enum WireError {
 
     /// The library is no MPI library, or one whose binary interface is unknown.
     #[error(
-        "{library} cannot be used as an MPI library: {why}; use Open MPI 4 or 5, MPICH 3.3 or newer, or one with the MPI 5 ABI"
+        "{library} cannot be used as an MPI library: {why}; use Open MPI 3 to 5, MPICH 3.3 or newer, or one with the MPI 5 ABI"
     )]
     UnknownMpi {
         /// The name or path of the library.

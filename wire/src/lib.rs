@@ -9,8 +9,8 @@
 //!   send them gives a [note](Endpoint::send_note) in their place;
 //! - **posts**: [small messages](Endpoint::post), in order;
 //! - **patterns** of all nodes: [`gather`](Endpoint::gather) (which is also a barrier) and
-//!   [`broadcast`](Endpoint::broadcast), each with as many messages per node as the number of nodes has
-//!   binary digits;
+//!   [`broadcast`](Endpoint::broadcast), in which no node sends more messages than the binary
+//!   logarithm of the number of nodes, rounded up;
 //! - **an end**: [`finish`](Endpoint::finish), or the same error on every node, when one gives up, leaves,
 //!   panics or does not answer.
 //!

@@ -18,10 +18,11 @@ use std::fmt;
 ///   of the program can wake it. So before the task begins, all nodes meet. If something that it needs has
 ///   failed on any of them, or it was cancelled on any of them, all of them skip it. Only the end of the
 ///   whole run may come between: see [`node_timeout`](crate::Builder::node_timeout).
-/// - Its other effects are sequential, too. Its function must not wait for a lock that the function of
-///   another communicator may hold: on another node that one may wait for this one.
-/// - A task that fails breaks the communicator: later tasks of it are skipped on all nodes. Inside the task
-///   it is up to the function that an error on one node does not leave the others in a call.
+/// - All effects of such a task are sequential. Its function must not wait for a lock that a task of another
+///   communicator may hold. On another node the two tasks may run in the other order, and then both wait for
+///   ever.
+/// - A task that fails breaks the communicator: later tasks of it are skipped on all nodes. The function must
+///   make sure that an error on one node does not leave the other nodes in a call.
 #[derive(Clone)]
 pub struct Communicator {
     pub(crate) object: HostObject<Option<MpiComm>>,

@@ -231,7 +231,7 @@ impl Timeline {
     }
 
     /// Calls `f` once when all batches are done that were submitted before this call, with the first error
-    /// that nobody has taken: [`wait_for_all`](Self::wait_for_all) as a callback. All else is as for
+    /// that no call has taken: [`wait_for_all`](Self::wait_for_all) as a callback. All else is as for
     /// [`on_complete`](Self::on_complete).
     pub fn on_idle(&self, f: impl FnOnce(Result<(), DeviceError>) + Send + 'static) {
         let last = self.submitted();

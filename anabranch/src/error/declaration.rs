@@ -117,8 +117,8 @@ impl fmt::Display for DeclarationError {
         match mistake {
             Mistake::NeverWritten { missing } => write!(
                 f,
-                "{task} reads {missing} of {buffer}, which was never written: write it in an earlier task, or create \
-                 the buffer from its initial contents"
+                "{task} reads {missing} of {buffer}, which was never written or was discarded: write it in an earlier \
+                 task, or create the buffer from its initial contents"
             ),
             Mistake::OutsideBuffer { extent, region, mapper, chunk } => write!(
                 f,

@@ -237,7 +237,7 @@ pub enum Cause {
         /// The message of the panic.
         message: String,
     },
-    /// The host function returned an error.
+    /// The host function returned an error, a device reported one, or memory for the task was refused.
     #[error("{0}")]
     Error(#[source] Arc<dyn StdError + Send + Sync>),
     /// A task of a [sequence](crate::Sequence) failed in one of the replays.

@@ -63,7 +63,7 @@ pub enum Error {
 
     /// A task declares two effects on one host object.
     #[error(
-        "{task} declares two effects on {object}: a task can have only one `&mut` to it, so declare one effect"
+        "{task} declares two effects on {object}: a task can have only one effect on an object, so declare the strictest one"
     )]
     TwoEffects {
         /// The refused task.

@@ -23,13 +23,15 @@ pub enum NodeError {
     /// The nodes run different programs.
     #[error(
         "the run has ended on all nodes, because {}: every node must submit the same tasks, in the same order, and \
-         call `wait` and `drain` at the same points",
+         make the calls that concern all nodes (`wait`, `check`, `agree`, `set_weights`, `communicator`, `drain`) \
+         at the same points",
         different(*.nodes, *.number, .here)
     )]
     Different {
         /// The node that has noticed it, and the one that differs from it.
         nodes: [u16; 2],
-        /// The first submission that differs: all tasks and calls of `wait` and `drain` count, from 1.
+        /// The first submission that differs: all tasks count, and all calls that concern all
+        /// nodes, from 1.
         number: u64,
         /// The submission on the first of the two nodes.
         here: String,

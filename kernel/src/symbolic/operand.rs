@@ -52,7 +52,7 @@ impl<'t, T: Number, const D: usize> Input<'t, T, D> {
         self.at([0; D])
     }
 
-    /// The element at an offset from the point, which the declared region has for each point.
+    /// The element at an offset from the point. The declared region must contain it for each point.
     #[track_caller]
     pub fn at(&self, offset: [isize; D]) -> Value<'t, T> {
         self.tape.load(self.operand, from_point(offset), Outside::Nothing)
@@ -91,7 +91,7 @@ impl<'t, T: Number, const D: usize, const K: usize> Input<'t, T, D, K> {
         Self { tape, operand, number: PhantomData }
     }
 
-    /// The element with these coordinates, which the declared region has for each point.
+    /// The element with these coordinates. The declared region must contain it for each point.
     #[track_caller]
     pub fn get(&self, coordinates: [Coordinate<'t>; D]) -> Value<'t, T> {
         self.load(coordinates, Outside::Nothing)

@@ -15,7 +15,7 @@ use std::{fmt, marker::PhantomData, ops, panic::Location};
 /// does not compile, because the closure runs once and not at each point: [`lt`](Value::lt) compares, and
 /// [`select`](Mask::select) takes one of two values.
 ///
-/// A value belongs to its recording: in another one it panics.
+/// A value belongs to its recording: using it in another one panics.
 ///
 /// Integers wrap around. A division by zero gives the dividend, and its remainder is 0. A shift is by the
 /// count modulo the number of bits.

@@ -129,7 +129,7 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
     /// ()>::on_node).
     ///
     /// # Errors
-    /// [`Error::Setting`] if there is no such node.
+    /// [`Error::TaskSetting`] if there is no such node.
     pub fn on_node(self, node: u16) -> Result<Self, Error> {
         let Self { task, recorder } = self;
         Ok(Self { task: task.on_node(node)?, recorder })
@@ -270,7 +270,7 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
     /// Over, ()>::on_node).
     ///
     /// # Errors
-    /// [`Error::Setting`] if there is no such node.
+    /// [`Error::TaskSetting`] if there is no such node.
     pub fn on_node(self, node: u16) -> Result<Self, Error> {
         let Self { task, recorder } = self;
         Ok(Self { task: task.on_node(node)?, recorder })

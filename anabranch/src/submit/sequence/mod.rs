@@ -143,8 +143,8 @@ impl Sequence {
     /// With 0 replays nothing is submitted.
     ///
     /// # On several nodes and on devices
-    /// With [several nodes](crate::guide::nodes), and if a device runs one of the tasks, this submits the
-    /// tasks of all replays one by one. The results are the same. That saves the recording of kernels, but
+    /// With [several nodes](crate::guide::nodes), in a [dry run](crate::Builder::dry_run) for several nodes, and
+    /// if a device runs one of the tasks, this submits the tasks of all replays one by one. The results are the same. That saves the recording of kernels, but
     /// each task costs a submission, and the call blocks while the [limit of tasks in
     /// flight](crate::Builder::max_in_flight) is reached. The handle is one for all tasks. The name of a task
     /// has the number of the replay. A failure poisons what the task writes and what is computed from that,
@@ -187,7 +187,7 @@ impl Sequence {
     ///
     /// The condition is a part of the task: it runs on a thread that runs kernels, after each replay and
     /// before the next one, and should be short. So no replay runs beyond the one that met it. A panic in it
-    /// is a failure of the task. Nobody has to wait between the replays, and the program goes on meanwhile.
+    /// is a failure of the task. No thread has to wait between the replays, and the program goes on meanwhile.
     /// With 0 replays nothing is submitted.
     ///
     /// The rest is as for [`replay`](Self::replay). With several nodes and on devices this call waits for

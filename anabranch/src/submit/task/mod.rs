@@ -232,7 +232,7 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
     /// run](crate::Builder::dry_run) has as many nodes as the program asks for.
     ///
     /// # Errors
-    /// [`Error::Setting`] if there is no such node.
+    /// [`Error::TaskSetting`] if there is no such node.
     pub fn on_node(self, node: u16) -> Result<Self, Error> {
         self.placed(node)
     }
@@ -294,7 +294,7 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
     /// [dry run](crate::Builder::dry_run) these are the nodes that the program asks for.
     ///
     /// # Errors
-    /// [`Error::Setting`] if there is no such node.
+    /// [`Error::TaskSetting`] if there is no such node.
     pub fn on_node(self, node: u16) -> Result<Self, Error> {
         self.placed(node)
     }
