@@ -569,6 +569,11 @@ fn a_device_runs_the_recorded_kernel_and_the_host_the_other_one() {
     let u = rt.buffer::<u64, 1>([3]);
     let wrong = rt.task("wrong").over([3]).write(&u, one_to_one()).each_on_device(|(_,)| ());
     assert!(matches!(wrong.unwrap_err(), Error::Record { .. }));
+    let v = rt.buffer_from(&[1_u64; 3]).unwrap();
+    let task = rt.task("wrong").over([3]).read(&v, one_to_one()).write(&u, one_to_one());
+    let task = task.each_on_device(|(v, u)| u.set(v.at([1]))).unwrap();
+    let error = task.kernel(|_, (_, u)| u.fill(1)).unwrap_err().to_string();
+    assert!(error.contains("\"wrong\"") && error.contains("tests/devices.rs"), "{error}");
     // A device that has to run the task and is lost does not leave it to the host.
     let lost = device(&Arc::new(Simulated::builder().lose_after(0).build()));
     let task =

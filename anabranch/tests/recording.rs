@@ -4,11 +4,13 @@
 mod common;
 
 use anabranch::{
+    device::{Device, Simulated},
     graph::print::{Drawing, Format},
     local_nodes,
     prelude::*,
 };
 use common::Gate;
+use std::sync::Arc;
 use testing::deadline;
 
 /// A program with some steps of a stencil, a reduction, effects of all orders, a barrier and a fence.
@@ -129,6 +131,41 @@ fn the_task_graph_shows_names_regions_and_orders() {
     assert!(rt.command_graph().is_none(), "there is no dry run");
     for format in Format::ALL {
         assert!(!rt.task_graph().unwrap().render(format).is_empty());
+    }
+}
+
+#[test]
+fn copies_to_devices_are_drawn_before_the_tasks_that_need_them() {
+    let _deadline = deadline();
+    let device: Arc<dyn Device> = Arc::new(Simulated::new());
+    let rt = Runtime::builder().threads(2).record_graphs(true).build().unwrap();
+    let (u, v) = (rt.buffer_from(&[1.0_f32; 8]).unwrap().named("u"), rt.buffer([8]).named("v"));
+    // So that the numbers of tasks in the drawing are not those of the runtime.
+    let pieces = rt.task("pieces").over([8]).pieces(4).update(&u, one_to_one());
+    pieces.kernel(|tile, (u,)| tile.points().for_each(|p| u[p] += 1.0)).unwrap();
+    for name in ["first", "second"] {
+        let task = rt.task(name).over([8]).on(&device).read(&u, one_to_one()).write(&v, one_to_one());
+        task.each(|(u, v)| v.set(u.here() + 1.0)).unwrap();
+    }
+    let on_host = rt.task("on the host").over([8]).update(&v, one_to_one());
+    on_host.kernel(|tile, (v,)| tile.points().for_each(|p| v[p] *= 2.0)).unwrap();
+    assert_eq!(rt.fence(&v).unwrap().wait().unwrap().as_slice(), [6.0; 8]);
+    let drawing = rt.task_graph().unwrap();
+    let name = |id: &str| {
+        let mut nodes = drawing.nodes().iter();
+        nodes.find(|node| node.id == id).unwrap_or_else(|| panic!("no node {id}")).name.clone()
+    };
+    let edges = drawing.edges().iter().map(|edge| (name(&edge.from), name(&edge.to)));
+    let edges: Vec<_> = edges.filter(|(from, to)| (from.clone() + to).contains("copy of buffer")).collect();
+    for (from, to) in [
+        ("pieces", "copy of buffer \"u\""),
+        ("copy of buffer \"u\"", "first"),
+        ("copy of buffer \"u\"", "second"),
+        ("second", "copy of buffer \"v\""),
+        ("copy of buffer \"v\"", "on the host"),
+    ] {
+        let is_there = edges.iter().any(|edge| edge.0.starts_with(from) && edge.1.starts_with(to));
+        assert!(is_there, "no edge from {from} to {to} in {edges:?}");
     }
 }
 

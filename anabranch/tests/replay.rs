@@ -4,7 +4,10 @@ mod common;
 
 use anabranch::{ClusterObject, Runtime, Sequence, local_nodes, prelude::*};
 use common::{THREADS, runtime};
-use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{
+    Just, ProptestConfig, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
+};
+use std::sync::{Arc, Mutex};
 
 /// Records a sweep from `u` to `v` and back, of this many chunks.
 fn record_sweep(rt: &Runtime, u: &Buffer<f64, 1>, v: &Buffer<f64, 1>, chunks: usize) -> Sequence {
@@ -287,6 +290,9 @@ fn a_checked_runtime_checks_replays() {
 enum Work {
     /// Adds the neighbours of one buffer, `reach` away, to another one, in some chunks.
     Mix { from: usize, to: usize, reach: usize, chunks: usize, updates: bool },
+    /// Adds elements of one buffer, `reach` away, and the number of the replay for another one: a recorded
+    /// kernel.
+    Each { from: usize, to: usize, reach: usize },
     /// Sums a buffer into a number, which all elements of another one get.
     Sum { of: usize, to: usize, chunks: usize },
     /// Adds an element of a buffer to a host object, and sets the element.
@@ -300,6 +306,7 @@ fn work() -> impl Strategy<Value = Work> {
     prop_oneof![
         3 => (pair(), 0..3_usize, 1..6_usize, any::<bool>())
             .prop_map(|((from, to), reach, chunks, updates)| Work::Mix { from, to, reach, chunks, updates }),
+        1 => (pair(), 0..3_usize).prop_map(|((from, to), reach)| Work::Each { from, to, reach }),
         1 => (pair(), 1..6_usize).prop_map(|((of, to), chunks)| Work::Sum { of, to, chunks }),
         1 => (0..3_usize, 0..LEN).prop_map(|(buffer, at)| Work::Note { buffer, at }),
     ]
@@ -332,6 +339,14 @@ impl State {
                     self.buffers[to][i] = mixed(old, sum, replay);
                 }
             }
+            Work::Each { from, to, reach } => {
+                for i in 0..LEN {
+                    let near = [i, i.saturating_sub(reach), (i + reach).min(LEN - 1)];
+                    let [here, left, right] = near.map(|i| self.buffers[from][i]);
+                    let sum = here.wrapping_mul(3).wrapping_add(left).wrapping_add(right);
+                    self.buffers[to][i] = sum.wrapping_add(replay);
+                }
+            }
             Work::Sum { of, to, .. } => {
                 let sum = self.buffers[of].iter().fold(0, |a: u64, &b| a.wrapping_add(b));
                 self.buffers[to].iter_mut().for_each(|u| *u = mixed(*u, sum, replay));
@@ -344,11 +359,25 @@ impl State {
     }
 }
 
-fn record(rt: &Runtime, works: &[Work], buffers: &[Buffer<u64, 1>], note: &ClusterObject<u64>) -> Sequence {
+/// Where the tasks of a sequence fail: the numbers of a replay and of a work, in this order.
+type Fails = Arc<Mutex<Vec<(u64, usize)>>>;
+
+fn record(
+    rt: &Runtime,
+    works: &[Work],
+    buffers: &[Buffer<u64, 1>],
+    note: &ClusterObject<u64>,
+    fails: &Fails,
+) -> Sequence {
     let total = rt.buffer::<u64, 0>([]);
     let wrapping = || operator(0_u64, u64::wrapping_add);
     rt.record("random", |body| {
-        for work in works {
+        for (number, work) in works.iter().enumerate() {
+            let fails = Arc::clone(fails);
+            let check = move |replay: u64, is_first: bool| {
+                let fails = is_first && fails.lock().unwrap().contains(&(replay, number));
+                assert!(!fails, "work {number} breaks");
+            };
             match *work {
                 Work::Mix { from, to, reach, chunks, updates } => {
                     let task = body
@@ -362,17 +391,27 @@ fn record(rt: &Runtime, works: &[Work], buffers: &[Buffer<u64, 1>], note: &Clust
                     };
                     if updates {
                         task.update(&buffers[to], one_to_one()).kernel(move |tile, (from, to)| {
+                            check(tile.replay(), tile.range().contains_point([0]));
                             for [i] in tile.points() {
                                 to[[i]] = mixed(to[[i]], sum(from, i), tile.replay());
                             }
                         })?;
                     } else {
                         task.write(&buffers[to], one_to_one()).kernel(move |tile, (from, to)| {
+                            check(tile.replay(), tile.range().contains_point([0]));
                             for [i] in tile.points() {
                                 to.set([i], mixed(0, sum(from, i), tile.replay()));
                             }
                         })?;
                     }
+                }
+                Work::Each { from, to, reach } => {
+                    let task = body.task("each").over([LEN]).read(&buffers[from], neighborhood([reach]));
+                    let reach = reach as isize;
+                    task.write(&buffers[to], one_to_one()).each(|(from, to)| {
+                        let near = from.at_clamped([-reach]) + from.at_clamped([reach]);
+                        to.set(from.here() * 3 + near + to.replay().convert::<u64>());
+                    })?;
                 }
                 Work::Sum { of, to, chunks } => {
                     let task = body.task("sum").over([LEN]).chunks(chunks).read(&buffers[of], one_to_one());
@@ -380,7 +419,8 @@ fn record(rt: &Runtime, works: &[Work], buffers: &[Buffer<u64, 1>], note: &Clust
                         tile.points().for_each(|[i]| total.combine([], of[[i]]));
                     })?;
                     let task = body.task("spread").over([LEN]).chunks(chunks).read(&total, all());
-                    task.update(&buffers[to], one_to_one()).kernel(|tile, (total, to)| {
+                    task.update(&buffers[to], one_to_one()).kernel(move |tile, (total, to)| {
+                        check(tile.replay(), tile.range().contains_point([0]));
                         for [i] in tile.points() {
                             to[[i]] = mixed(to[[i]], total[[]], tile.replay());
                         }
@@ -441,7 +481,7 @@ impl Program {
         let buffers = initial.buffers.iter().map(|initial| rt.buffer_from(&initial[..]));
         let buffers: Vec<_> = buffers.collect::<Result<_, _>>()?;
         let note = rt.cluster_object(0, || 0)?;
-        let sequence = record(&rt, &self.works, &buffers, &note);
+        let sequence = record(&rt, &self.works, &buffers, &note, &Fails::default());
         for &count in &self.replays {
             sequence.replay(count)?;
         }
@@ -485,6 +525,48 @@ proptest! {
         for (node, result) in local.run(move |rt| by_nodes.replayed(rt)).into_iter().enumerate() {
             let expected = (met, buffers.clone(), (node == 0).then_some(note));
             prop_assert_eq!(result.unwrap(), expected, "node {} of {}", node, nodes);
+        }
+    }
+    #[test]
+    fn random_sequences_that_fail_are_replayed_again_when_their_buffers_are_healed(
+        program in programs(),
+        fails in prop::collection::vec((0..40_u64, 0..8_usize), 1..4),
+        threads in prop_oneof![Just(1), Just(2), Just(3), Just(4), Just(8)],
+    ) {
+        let _deadline = testing::deadline();
+        // No overwrite heals a host object, and a recorded kernel does not fail.
+        let works: Vec<_> = program.works.into_iter().filter(|work| !matches!(work, Work::Note { .. })).collect();
+        let can_fail = |&(_, work): &(u64, usize)| works.get(work).is_some_and(|work| !matches!(work, Work::Each { .. }));
+        let fails: Vec<_> = fails.into_iter().filter(can_fail).collect();
+        let rt = Runtime::builder().threads(threads).build().unwrap();
+        let buffers: Vec<_> = State::new().buffers.iter().map(|initial| rt.buffer_from(&initial[..]).unwrap()).collect();
+        let to_fail = Fails::default();
+        let sequence = record(&rt, &works, &buffers, &rt.cluster_object(0, || 0).unwrap(), &to_fail);
+        for &count in &program.replays {
+            // Of all that break, the one that comes first in a loop.
+            to_fail.lock().unwrap().clone_from(&fails);
+            let first = fails.iter().filter(|&&(replay, _)| replay < count).min();
+            let replayed = sequence.replay(count).unwrap().wait();
+            to_fail.lock().unwrap().clear();
+            if let Some((replay, work)) = first {
+                let error = replayed.unwrap_err().to_string();
+                let expected = [format!("in replay {replay}, task"), format!("work {work} breaks")];
+                prop_assert!(expected.iter().all(|part| error.contains(part)), "{}: {:?}", error, expected);
+                prop_assert!(rt.wait().is_err());
+            } else {
+                prop_assert!(replayed.is_ok());
+            }
+            let mut state = State::new();
+            for (buffer, initial) in buffers.iter().zip(state.buffers.clone()) {
+                let heal = rt.task("heal").over([LEN]).write(buffer, one_to_one());
+                heal.kernel(move |tile, (u,)| tile.points().for_each(|[i]| u.set([i], initial[i]))).unwrap();
+            }
+            sequence.replay(count).unwrap();
+            (0..count).for_each(|replay| works.iter().for_each(|work| state.run(work, replay)));
+            for (buffer, expected) in buffers.iter().zip(&state.buffers) {
+                prop_assert_eq!(&rt.fence(buffer).unwrap().wait().unwrap().into_vec(), expected);
+            }
+            rt.wait().unwrap();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use anabranch::{Operator, max, min, operator, product, sum};
+use anabranch::{Operator, and, max, min, operator, or, product, sum};
 use anabranch_array::Arrays;
 use common::{Drawn, bits, devices, elements, hosts, number, places, points, shape};
 use proptest::prelude::*;
@@ -83,6 +83,7 @@ fn check<T: Drawn, const D: usize, O: Operator<T> + Copy>(
 fn check_all<const D: usize>(shape: [usize; D], seed: u64) {
     let len = shape.iter().product();
     let (of_i64, with_zeros) = (elements::<i64>(seed, len), with_zeros(seed, len));
+    let of_u32 = elements::<u32>(seed, len);
     // Which of two zeros comes first in the tree is no promise: all of them are positive.
     let of_f32: Vec<f32> = elements(seed, len).into_iter().map(|x: f32| x + 0.0).collect();
     let of_f64: Vec<f64> = elements(seed, len).into_iter().map(|x: f64| x + 0.0).collect();
@@ -90,6 +91,10 @@ fn check_all<const D: usize>(shape: [usize; D], seed: u64) {
         check(arrays, &of_i64, shape, sum());
         check(arrays, &of_i64, shape, product());
         check(arrays, &of_i64, shape, min());
+        check(arrays, &of_i64, shape, and());
+        check(arrays, &with_zeros, shape, or());
+        check(arrays, &of_u32, shape, product());
+        check(arrays, &of_u32, shape, max());
         check(arrays, &with_zeros, shape, last());
         check(arrays, &of_f32, shape, max());
         check(arrays, &of_f64, shape, min());
@@ -135,6 +140,46 @@ fn very_long_lines_are_scanned_in_parts_of_parts() {
         let array = arrays.from_slice([values.len()], &values).unwrap();
         assert!(array.scan(sum()).unwrap().to_vec().unwrap() == sums, "{arrays:?}");
         assert_eq!(Some(&array.reduce(sum()).unwrap().get([]).unwrap()), sums.last());
+    }
+}
+
+#[test]
+fn a_sum_with_an_infinity_is_one_and_with_what_is_not_a_number_is_none() {
+    let _deadline = deadline();
+    let ones = |special: &[(usize, f32)]| {
+        let mut values = vec![1.0_f32; 5000];
+        special.iter().for_each(|&(at, value)| values[at] = value);
+        values
+    };
+    for arrays in places() {
+        for at in [0, 1, 2499, 4999] {
+            let sum_of = |values: &[f32]| {
+                let a = arrays.from_slice([values.len()], values).unwrap();
+                let scan = a.scan(sum()).unwrap().to_vec().unwrap();
+                assert!(scan[..at].iter().all(|sum| sum.is_finite()), "{at}: {arrays:?}");
+                [a.reduce(sum()).unwrap().get([]).unwrap(), scan[values.len() - 1]]
+            };
+            assert_eq!(sum_of(&ones(&[(at, f32::INFINITY)])), [f32::INFINITY; 2], "{at}: {arrays:?}");
+            assert!(sum_of(&ones(&[(at, f32::NAN)])).iter().all(|sum| sum.is_nan()), "{at}: {arrays:?}");
+            let both = ones(&[(at, f32::INFINITY), (4999 - at, f32::NEG_INFINITY)]);
+            let both = arrays.from_slice([5000], &both).unwrap().reduce(sum()).unwrap();
+            assert!(both.get([]).unwrap().is_nan(), "{at}: {arrays:?}");
+        }
+    }
+}
+
+#[test]
+fn sums_of_f64_are_close_to_those_of_a_loop_in_all_places() {
+    let _deadline = deadline();
+    let values: Vec<f64> = (0..100_003_u64).map(|at| (at * at % 1013) as f64 / 7.0 - 50.0).collect();
+    let exact: f64 = values.iter().sum();
+    for arrays in places() {
+        let a = arrays.from_slice([values.len()], &values).unwrap();
+        let ours = [
+            a.reduce(sum()).unwrap().get([]).unwrap(),
+            *a.scan(sum()).unwrap().to_vec().unwrap().last().unwrap(),
+        ];
+        assert!(ours.iter().all(|ours| (ours - exact).abs() < 1e-6), "{ours:?}, not {exact}: {arrays:?}");
     }
 }
 

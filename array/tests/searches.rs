@@ -34,20 +34,18 @@ fn check_extremes<T: Drawn, const D: usize>(arrays: &Arrays, values: &[T], shape
     for axis in 0..D {
         let (len, inner): (usize, usize) = (shape[axis], shape[axis + 1..].iter().product());
         let lines = shape[..axis].iter().product::<usize>() * inner;
-        let expected: Vec<u32> = (0..lines)
-            .map(|line| {
+        let expected = |is_better: fn(&T, &T) -> bool| -> Vec<u32> {
+            let of_line = |line: usize| {
                 let start = line / inner * len * inner + line % inner;
                 let line = (0..len).map(|at| values[start + at * inner]);
-                extreme(line, T::lt).map_or(0, |at| at as u32)
-            })
-            .collect();
-        assert_eq!(
-            a.arg_min(axis).unwrap().to_vec().unwrap(),
-            expected,
-            "{shape:?}, axis {axis}: {values:?}"
-        );
-        let negative = a.arg_max(axis).unwrap();
-        assert_eq!(negative.len(), expected.len());
+                extreme(line, is_better).map_or(0, |at| at as u32)
+            };
+            (0..lines).map(of_line).collect()
+        };
+        let least = a.arg_min(axis).unwrap().to_vec().unwrap();
+        assert_eq!(least, expected(T::lt), "{shape:?}, axis {axis}: {values:?}");
+        let greatest = a.arg_max(axis).unwrap().to_vec().unwrap();
+        assert_eq!(greatest, expected(T::gt), "{shape:?}, axis {axis}: {values:?}");
     }
 }
 
@@ -71,6 +69,17 @@ fn check_selection<const D: usize>(arrays: &Arrays, values: &[i32], shape: [usiz
     selected.fill(1).unwrap();
     let ones = selected.scan(anabranch::sum()).unwrap().to_vec().unwrap();
     assert!(ones.into_iter().eq(1..=expected.len() as i32));
+}
+
+/// What is not a number meets no condition, and what is selected keeps its bits.
+fn check_selection_of_floats<const D: usize>(arrays: &Arrays, values: &[f32], shape: [usize; D]) {
+    let a = arrays.from_slice(shape, values).unwrap();
+    let holds = |value: &f32| *value < 1.0;
+    let first = a.find_first(|x| x.lt(1.0)).unwrap().wait().unwrap();
+    assert_eq!(first, values.iter().position(holds).map(|at| coordinates(shape, at)), "{values:?}");
+    let selected: Array<f32, 1> = a.select(&a.mask(|x| x.lt(1.0)).unwrap()).unwrap().wait().unwrap();
+    let expected: Vec<f32> = values.iter().copied().filter(holds).collect();
+    assert_eq!(bits(&selected.to_vec().unwrap()), bits(&expected), "{values:?}");
 }
 
 fn check_sort<T: Drawn, const D: usize>(arrays: &Arrays, values: &[T], shape: [usize; D]) {
@@ -110,6 +119,8 @@ proptest! {
         for arrays in places() {
             check_selection(arrays, &elements(seed.into(), one.iter().product()), one);
             check_selection(arrays, &elements(seed.into(), four.iter().product()), four);
+            check_selection_of_floats(arrays, &elements(seed.into(), one.iter().product()), one);
+            check_selection_of_floats(arrays, &elements(seed.into(), four.iter().product()), four);
         }
     }
 

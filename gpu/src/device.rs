@@ -1,5 +1,8 @@
 //! A GPU as a device of the runtime.
 
+#[cfg(test)]
+mod tests;
+
 use crate::{
     adapters::driver::{self, Driver},
     error::GpuError,

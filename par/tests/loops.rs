@@ -3,7 +3,7 @@
 
 mod common;
 
-use anabranch_par::{LoopError, Panic, flush_denormals, prelude::*};
+use anabranch_par::{LoopError, Panic, ThreadPool, flush_denormals, participant, prelude::*};
 use common::{SCHEDULES, THREADS, linger};
 use std::{
     cell::RefCell,
@@ -465,6 +465,39 @@ fn one_call_is_like_a_loop_of_one_item() {
             let panics = || pool.run_one(threads, || panic!("stop"));
             assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
             assert!(participant().is_none());
+        }
+    }
+}
+
+#[test]
+fn short_loops_that_follow_each_other_wake_a_worker() {
+    let _deadline = testing::deadline();
+    if thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return;
+    }
+    // One item for each unit, and many units, of which the opener tries some first.
+    for (items, length) in [(2, 5_000), (1000, 10)] {
+        for threads in [2, 3, 8] {
+            let pool = ThreadPool::new(threads).unwrap();
+            let length = Duration::from_nanos(length);
+            let others = AtomicUsize::new(0);
+            let run = || {
+                (0..items).par().on(&pool).for_each(|_: usize| {
+                    let begin = Instant::now();
+                    while begin.elapsed() < length {}
+                    others.fetch_add(usize::from(participant().unwrap().index() > 0), Relaxed);
+                });
+            };
+            // What is known of the loop after pauses, in which all workers fall asleep: that it is short.
+            for _ in 0..20 {
+                thread::sleep(Duration::from_millis(1));
+                run();
+            }
+            others.store(0, Relaxed);
+            // The deadline ends this loop if no worker is ever woken.
+            while others.load(Relaxed) == 0 {
+                run();
+            }
         }
     }
 }

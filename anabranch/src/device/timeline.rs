@@ -287,10 +287,10 @@ impl Timeline {
     }
 
     fn block(&self, value: u64, poll: impl Fn()) -> Result<(), DeviceError> {
+        if IN_CALLBACK.get() && !self.is_done(value) {
+            return Err(DeviceError::WaitInsideCallback { device: self.device.clone() });
+        }
         if let Some(event) = self.event(value) {
-            if IN_CALLBACK.get() {
-                return Err(DeviceError::WaitInsideCallback { device: self.device.clone() });
-            }
             let help = || {
                 poll();
                 false

@@ -6,7 +6,7 @@
 
 use crate::{
     label::TaskLabel,
-    observe::{RecordedTask, Recorder, TaskRecord},
+    observe::{RecordedPlace, RecordedTask, Recorder, TaskRecord},
 };
 use anabranch_graph::{
     Access, BufferId, Dependency, Effect, GraphError, ObjectId, Settings, Submitted, TaskGraph, TaskId,
@@ -25,6 +25,8 @@ pub(super) struct Graphs {
     /// The number of buffers and host objects so far.
     named: u64,
     recorder: Option<Arc<Recorder>>,
+    /// Where the next task accesses its buffers. Once a device is known, each submission sets it.
+    place: RecordedPlace,
 }
 
 /// The answers of the live graph to the pieces of a task.
@@ -165,7 +167,7 @@ impl Graphs {
     ) -> Result<(), GraphError> {
         self.live.submit_into(task.accesses, task.effects, is_done, &mut self.submitted)?;
         if let Some(record) = task.record {
-            self.record(task.label, task.accesses, task.effects, record);
+            self.record(task.label, (task.accesses, task.effects), record, self.place);
         }
         Ok(())
     }
@@ -183,7 +185,7 @@ impl Graphs {
         let each = |piece: &Submitted| self.pieces.push(piece);
         self.live.submit_pieces(accesses, effects, pieces, is_done, &mut self.submitted, each)?;
         if let Some(record) = task.record {
-            self.record(task.label, accesses, effects, record);
+            self.record(task.label, (accesses, effects), record, self.place);
         }
         Ok(())
     }
@@ -201,21 +203,33 @@ impl Graphs {
         } else {
             self.live.submit_into(accesses, effects, &|_| false, &mut self.submitted)?;
         }
-        self.record(label, accesses, effects, record);
+        self.record(label, (accesses, effects), record, RecordedPlace::default());
         Ok(())
     }
 
     /// Adds a task to the recorded graphs.
     #[cold]
-    fn record(&self, label: &TaskLabel, accesses: &[Access], effects: &[Effect], record: &Arc<TaskRecord>) {
+    fn record(
+        &self,
+        label: &TaskLabel,
+        (accesses, effects): (&[Access], &[Effect]),
+        record: &Arc<TaskRecord>,
+        place: RecordedPlace,
+    ) {
         if let Some(recorder) = &self.recorder {
             recorder.submit(RecordedTask {
                 label: label.times(record.times),
                 record: Arc::clone(record),
                 accesses: accesses.into(),
                 effects: effects.into(),
+                place,
             });
         }
+    }
+
+    /// Sets where the next task accesses its buffers: the recorder draws the copies that it comes after.
+    pub(super) fn place_next(&mut self, place: RecordedPlace) {
+        self.place = place;
     }
 
     /// The recorder, if there is one.

@@ -7,7 +7,7 @@ mod watchdog;
 
 pub(crate) use self::{
     failures::{MAX_LISTED, UnreportedFailures},
-    recorder::{RecordedTask, Recorder, TaskRecord},
+    recorder::{Place as RecordedPlace, RecordedTask, Recorder, TaskRecord},
     spans::{task_span, wait_span},
     watchdog::{Progress, Watchdog},
 };

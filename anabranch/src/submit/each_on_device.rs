@@ -2,7 +2,7 @@
 
 use super::{
     access::list::{AccessList, KernelAccessList},
-    recorded::access::RecordedAccessList,
+    recorded::{access::RecordedAccessList, check_recording},
     task::{
         TaskBuilder, hints::Hints, index_space::Over, kernel_place::KernelPlace,
         on_device::RecordingOnDevice, tile::Tile,
@@ -42,8 +42,9 @@ where
     /// faster on the host than a recorded one. Where one recording is good enough for both, use
     /// [`each`](Self::each).
     ///
-    /// `closure` runs once, now, wherever the task is going to run, so mistakes in it come out on machines
-    /// without a device, too.
+    /// `closure` runs once, now, wherever the task is going to run, and what it takes is checked against the
+    /// declaration. So mistakes in it come out on machines without a device, too; but not where a device runs a
+    /// [shader](Self::shader) of the task.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -79,7 +80,8 @@ where
         shader: Option<Launch<'rt, K, L>>,
     ) -> Result<Self, Error> {
         let core = task.core;
-        if L::REDUCES && core.several_nodes().is_some() {
+        // A dry run tells what several nodes would do.
+        if L::REDUCES && (core.nodes() > 1 || core.several_nodes().is_some()) {
             // The places cut the index space in other ways, and the nodes would not fit together.
             let what = format!("a reduction by {} that has `each_on_device`", task.label);
             return Err(core.refuse(Error::OneNodeOnly { what }));
@@ -108,6 +110,9 @@ where
         }
         task.hints = on_host;
         task.place = KernelPlace::Host;
-        task.kernel(kernel)
+        let core = task.core;
+        task.submit_kernel(kernel, |declaration, bound| {
+            check_recording::<K, L>(core, &recording, declaration, bound)
+        })
     }
 }

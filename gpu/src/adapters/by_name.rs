@@ -50,8 +50,8 @@ pub fn from_env() -> Result<Option<Arc<dyn Device>>, GpuError> {
 /// ```
 ///
 /// # Errors
-/// Those of [`open`]. With `auto` only [`GpuError::Refused`]: there is a GPU, and its driver does not open
-/// it.
+/// Those of [`open`]. With `auto` only [`GpuError::Refused`]: there is a GPU, and its driver does not open it;
+/// and [`GpuError::Memory`], if there is a GPU.
 pub fn by_name(text: &str) -> Result<Option<Arc<dyn Device>>, GpuError> {
     match &*text.to_lowercase() {
         "host" => Ok(None),

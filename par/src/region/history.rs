@@ -36,12 +36,16 @@ use std::cell::Cell;
 /// when it was done alone.
 const ENOUGH: [u8; 3] = [4, 16, 64];
 
-/// How often in a row a loop was too short to wake a worker for it, before its opener does it alone then.
-const ENOUGH_TO_LET_SLEEP: u8 = 4;
+/// How often in a row a loop was too short to wake a worker for it, before its opener does it alone then, by
+/// how often it was a surprise. After the second one no number is enough.
+const ENOUGH_TO_LET_SLEEP: [u8; 3] = [4, 64, u8::MAX];
 
 /// A loop that takes this long, in nanoseconds, when its opener does it alone is more than one in which the
 /// thread was interrupted.
 const SURPRISE: u64 = 10 * WORTH_SHARING;
+
+/// The same for a loop that its opener does alone because the workers sleep.
+const SURPRISE_WHILE_ASLEEP: u64 = 10 * WORTH_WAKING;
 
 /// How often the opener of another loop does not measure it.
 const UNMEASURED: u8 = 15;
@@ -49,7 +53,7 @@ const UNMEASURED: u8 = 15;
 /// The number of loops that a thread remembers, as a power of two.
 const PLACES: u32 = 6;
 
-/// A loop: its code and its number of items. The lowest 20 bits are zero.
+/// A loop: its code and its number of items. The lowest 24 bits are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key(u64);
 
@@ -68,10 +72,10 @@ impl Key {
 }
 
 /// The bits of a record that are its key.
-const KEY: u64 = !0xf_ffff;
+const KEY: u64 = !0xff_ffff;
 
 /// What is known of a loop, in one word, so that a look costs little: its key; how often in a row it was too
-/// short to wake a worker (4 bits); how often in a row it was short (8 bits); how often it was a surprise (4
+/// short to wake a worker (8 bits); how often in a row it was short (8 bits); how often it was a surprise (4
 /// bits); how often it is not measured from now on (4 bits).
 #[derive(Clone, Copy)]
 struct Record(u64);
@@ -86,10 +90,10 @@ impl Record {
         self.0 & KEY == key
     }
 
-    /// How often in a row the loop was too short to wake a worker for it, up to 15.
+    /// How often in a row the loop was too short to wake a worker for it, up to 254.
     #[inline]
     fn light(self) -> u8 {
-        (self.0 >> 16) as u8 & 0xf
+        (self.0 >> 16) as u8
     }
 
     #[inline]
@@ -111,6 +115,13 @@ impl Record {
     #[inline]
     fn was_short_enough(self) -> bool {
         self.short() >= ENOUGH[usize::from(self.surprises()).min(ENOUGH.len() - 1)]
+    }
+
+    /// Whether the opener does the loop alone where it would have to wake a worker.
+    #[inline]
+    fn was_light_enough(self) -> bool {
+        let surprises = usize::from(self.surprises()).min(ENOUGH_TO_LET_SLEEP.len() - 1);
+        self.light() >= ENOUGH_TO_LET_SLEEP[surprises]
     }
 }
 
@@ -146,10 +157,12 @@ pub(super) fn advice(key: Key, must_wake: bool) -> Advice {
         if !record.is_of(key) {
             Advice::Measure
         } else if must_wake && record.light() > 0 {
-            match record.light() {
-                _ if record.was_short_enough() => Advice::Alone,
-                0..ENOUGH_TO_LET_SLEEP => Advice::Measure,
-                _ => Advice::LetSleep,
+            if record.was_short_enough() {
+                Advice::Alone
+            } else if record.was_light_enough() {
+                Advice::LetSleep
+            } else {
+                Advice::Measure
             }
         } else if record.unmeasured() > 0 {
             place.set(Record(record.0 - 1));
@@ -162,18 +175,21 @@ pub(super) fn advice(key: Key, must_wake: bool) -> Advice {
     })
 }
 
-/// Remembers how long a loop would take one thread, in nanoseconds.
+/// Remembers how long a loop would take one thread, in nanoseconds. Of a loop that was shared this is a guess
+/// by its first units. It takes no longer than `most`, unless that is 0.
 #[cold]
-pub(super) fn record(key: Key, time: u64) {
+pub(super) fn record(key: Key, time: u64, most: u64) {
     RECORDS.with(|records| {
         let place = &records[key.place()];
         let known = Some(place.get()).filter(|record| record.is_of(key));
         let before = known.unwrap_or(Record::new(key, 0, 0, 0, 0));
-        let light = if time < WORTH_WAKING { (before.light() + 1).min(0xf) } else { 0 };
+        let is_light = time < WORTH_WAKING && most < 2 * WORTH_WAKING;
+        let light = if is_light { before.light().saturating_add(1).min(u8::MAX - 1) } else { 0 };
         place.set(if time < WORTH_SHARING {
             Record::new(key, light, before.short().saturating_add(1), before.surprises(), 0)
         } else {
-            let is_surprise = time >= SURPRISE && before.was_short_enough();
+            let is_surprise = (time >= SURPRISE && before.was_short_enough())
+                || (time >= SURPRISE_WHILE_ASLEEP && before.was_light_enough());
             let surprises = before.surprises() + u8::from(is_surprise);
             Record::new(key, light, 0, surprises.min(ENOUGH.len() as u8 - 1), UNMEASURED)
         });
@@ -186,9 +202,14 @@ mod tests {
     use crate::region::claims::Claimer;
     use std::{iter, thread};
 
-    const LOOP: Key = Key(7 << 20);
+    const LOOP: Key = Key(7 << 24);
     const LONG: u64 = WORTH_SHARING;
     const SHORT: u64 = 0;
+
+    /// Remembers a loop that its opener has done alone.
+    fn record(key: Key, time: u64) {
+        super::record(key, time, 0);
+    }
 
     fn advices(count: usize) -> Vec<Advice> {
         iter::repeat_with(|| advice(LOOP, false)).take(count).collect()
@@ -263,7 +284,7 @@ mod tests {
     fn a_loop_is_done_alone_where_a_worker_sleeps_that_is_not_worth_waking() {
         let _deadline = testing::deadline();
         const LIGHT: u64 = WORTH_WAKING - 1;
-        for light in 0..ENOUGH_TO_LET_SLEEP {
+        for light in 0..ENOUGH_TO_LET_SLEEP[0] {
             assert_eq!(advice(LOOP, true), Advice::Measure, "{light}");
             record(LOOP, LIGHT);
         }
@@ -278,9 +299,32 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_that_was_long_while_workers_slept_wakes_them_from_then_on() {
+        let _deadline = testing::deadline();
+        for enough in ENOUGH_TO_LET_SLEEP {
+            advices(UNMEASURED.into());
+            for _ in 0..enough {
+                assert_ne!(advice(LOOP, true), Advice::LetSleep);
+                record(LOOP, WORTH_WAKING - 1);
+            }
+            assert_eq!(advice(LOOP, true) == Advice::LetSleep, enough < u8::MAX, "{enough}");
+            record(LOOP, SURPRISE_WHILE_ASLEEP);
+        }
+    }
+
+    #[test]
+    fn a_loop_that_many_threads_have_shared_is_not_taken_for_a_light_one() {
+        let _deadline = testing::deadline();
+        for _ in 0..100 {
+            assert_ne!(advice(LOOP, true), Advice::LetSleep);
+            super::record(LOOP, WORTH_WAKING - 1, 64 * WORTH_WAKING);
+        }
+    }
+
+    #[test]
     fn loops_with_the_same_place_are_shared() {
         let _deadline = testing::deadline();
-        let other = Key(8 << 20);
+        let other = Key(8 << 24);
         assert_eq!(LOOP.place(), other.place());
         for key in [LOOP, other].into_iter().cycle().take(100) {
             assert_eq!(advice(key, false), Advice::Measure);

@@ -96,14 +96,18 @@ fn run_by_history<'r, B: RegionBody>(
     let key = Key::of::<B>(plan.items);
     let must_wake = !pool.shares_short_loops && pool.sleep.must_wake();
     let advice = if pool.shares_short_loops { Advice::Share } else { history::advice(key, must_wake) };
+    let awake = pool.idle.spins_for();
     let advice = match advice {
-        Advice::LetSleep if waking::is_due() => Advice::Share,
+        Advice::LetSleep if waking::is_due(&stopwatch, awake) => Advice::Share,
         advice => advice,
     };
     let was_short = matches!(advice, Advice::Alone | Advice::LetSleep);
-    let worth = if must_wake { WORTH_WAKING } else { WORTH_SHARING };
+    // A loop of which less is known is shared as if the workers were awake: its first units say too little.
+    let worth = if must_wake && was_short { WORTH_WAKING } else { WORTH_SHARING };
     let told = Cell::new(None);
     let tell = |time| told.set(Some(time));
+    // How many threads may have done what the stopwatch has measured.
+    let mut shared_by = 0;
     if was_short || partition.is_probed() {
         let open = |rest| opening.open(Claimed::new(pool)?, rest);
         let mut measuring = Measuring::probing(stopwatch, &open, was_short, worth, &tell);
@@ -112,7 +116,7 @@ fn run_by_history<'r, B: RegionBody>(
             stopwatch.start();
             opening.participate(&mut claimer);
             stopwatch.lap();
-            waking::note(&stopwatch, pool.idle.spins_for());
+            waking::note(&stopwatch, awake, opening.is_open());
         } else {
             opening.participate(&mut claimer);
         }
@@ -124,13 +128,14 @@ fn run_by_history<'r, B: RegionBody>(
         drop(opening);
         stopwatch.lap();
         told.set(Some(told.get().unwrap_or(0).max(stopwatch.total())));
+        shared_by = plan.participants.min(partition.units()) as u64;
     } else {
         opening.share(pool, plan, None, || ());
     }
     if let Some(time) = told.get()
         && advice != Advice::Share
     {
-        history::record(key, time);
+        history::record(key, time, stopwatch.total() * shared_by);
     }
 }
 
@@ -215,6 +220,11 @@ impl<'r, B: RegionBody> Opening<'r, B> {
         );
         self.claimed.set(claimed).ok()?;
         Some(counters)
+    }
+
+    /// Whether the region is open for other threads.
+    fn is_open(&self) -> bool {
+        self.claimed.get().is_some()
     }
 
     /// Opens a slot, if one is free, calls `opened` and takes part.

@@ -25,29 +25,38 @@ thread_local! {
     static ALONE: Cell<Alone> = const { Cell::new(Alone { took: 0, end: 0 }) };
 }
 
-/// Whether it is time to wake a worker. If so, the next time is as far away as at the beginning.
+/// Whether it is time to wake a worker. If so, the next time is as far away as at the beginning. `awake` is
+/// how long a worker looks for work.
 #[inline]
-pub(super) fn is_due() -> bool {
+pub(super) fn is_due(stopwatch: &Stopwatch, awake: Duration) -> bool {
     ALONE.with(|alone| {
-        let is_due = alone.get().took >= WORTH_WAKING;
-        if is_due {
-            alone.set(Alone { took: 0, ..alone.get() });
+        let Alone { took, end } = alone.get();
+        if took < WORTH_WAKING {
+            return false;
         }
-        is_due
+        alone.set(Alone { took: 0, end });
+        is_close(stopwatch, end, Stopwatch::now(), awake)
     })
 }
 
-/// Notes a loop that the thread has done alone, by the stopwatch that has measured it. `awake` is how long a
-/// worker looks for work.
+/// Notes a loop that the thread has done alone, by the stopwatch that has measured it. If it `is_open` for
+/// other threads after all, it has woken a worker.
 #[inline]
-pub(super) fn note(stopwatch: &Stopwatch, awake: Duration) {
+pub(super) fn note(stopwatch: &Stopwatch, awake: Duration, is_open: bool) {
     ALONE.with(|alone| {
         let Alone { took, end: before } = alone.get();
         let Some((begin, end)) = stopwatch.readings() else { return };
-        let is_close = u128::from(stopwatch.nanos(before, begin)) < awake.as_nanos();
-        let took = if is_close { took } else { 0 };
-        alone.set(Alone { took: took + stopwatch.nanos(begin, end), end });
+        let took = if is_close(stopwatch, before, begin, awake) { took } else { 0 };
+        let took = if is_open { 0 } else { took + stopwatch.nanos(begin, end) };
+        alone.set(Alone { took, end });
     });
+}
+
+/// Whether a worker that began to look for work at the end of a loop still does so at the beginning of the
+/// next one.
+#[inline]
+fn is_close(stopwatch: &Stopwatch, end: u64, begin: u64, awake: Duration) -> bool {
+    u128::from(stopwatch.nanos(end, begin)) < awake.as_nanos()
 }
 
 #[cfg(all(test, not(loom)))]
@@ -65,9 +74,9 @@ mod tests {
             stopwatch.start();
             stopped::advance(Duration::from_micros(5));
             stopwatch.lap();
-            note(&stopwatch, AWAKE);
+            note(&stopwatch, AWAKE, false);
         }
-        is_due()
+        is_due(&stopwatch, AWAKE)
     }
 
     #[test]
@@ -75,8 +84,28 @@ mod tests {
         let _deadline = testing::deadline();
         for pause in [Duration::ZERO, AWAKE - Duration::from_micros(1)] {
             assert!(!is_due_after(9, pause) && is_due_after(10, pause), "{pause:?}");
-            assert!(!is_due(), "the worker is awake now");
+            assert!(!is_due(&stopped::stopwatch(), AWAKE), "the worker is awake now");
         }
         assert!(!is_due_after(1000, AWAKE + Duration::from_micros(1)));
+    }
+
+    #[test]
+    fn loops_of_another_time_wake_no_worker() {
+        let _deadline = testing::deadline();
+        let many = || {
+            assert!(!is_due_after(9, Duration::ZERO));
+            let mut stopwatch = stopped::go_on();
+            stopwatch.start();
+            stopped::advance(Duration::from_micros(5));
+            stopwatch.lap();
+            stopwatch
+        };
+        let stopwatch = many();
+        note(&stopwatch, AWAKE, false);
+        stopped::advance(2 * AWAKE);
+        assert!(!is_due(&stopwatch, AWAKE), "the worker would sleep again before the loop after this one");
+        let stopwatch = many();
+        note(&stopwatch, AWAKE, true);
+        assert!(!is_due(&stopwatch, AWAKE), "the loop has woken a worker itself");
     }
 }

@@ -16,7 +16,7 @@ use crate::{
         submission::{Submission, link, link_all},
         task::{node::Node, place::Place},
     },
-    observe::TaskRecord,
+    observe::{RecordedPlace, TaskRecord},
 };
 use anabranch_graph::{
     Access, BufferId, Dependency, GraphError, Kind, MemoryCopy, MemoryId, Mode, Origin, TaskId,
@@ -87,6 +87,7 @@ fn prepare_for_device(
         }
     }
     state.residents = Some(residents);
+    state.graphs.place_next(RecordedPlace::In(memory));
     let is_needed = !prepared.copies.is_empty() || prepared.needs.iter().any(|needs| !needs.is_empty());
     is_needed.then(|| Box::new(prepared))
 }
@@ -207,6 +208,7 @@ impl PlannedCopy<'_> {
         let record = core.needs_records().then(|| record(&**buffer, &copy.region));
         let State { graphs, tasks, barrier, .. } = state;
         let task = Declared { label: &label, accesses: &accesses, effects: &[], record: record.as_ref() };
+        graphs.place_next(RecordedPlace::Copies { from: copy.from, to: copy.to });
         graphs.submit(&task, &|task| tasks.is_forgettable(task))?;
         let submitted = graphs.submitted();
         let id = submitted.id;

@@ -3,7 +3,7 @@
 use super::task_record::TaskRecord;
 use crate::label::TaskLabel;
 use anabranch_graph::{
-    Access, BufferId, Effect, ObjectId,
+    Access, BufferId, Effect, MemoryId, ObjectId,
     command::{Command, Weights},
 };
 use anabranch_grid::Extent;
@@ -35,10 +35,28 @@ pub(super) enum Change {
     },
 }
 
+/// Where a task accesses its buffers. Only drawings tell.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "print"), allow(dead_code, reason = "nothing is drawn"))]
+pub(crate) enum Place {
+    /// In this memory.
+    In(MemoryId),
+    /// It copies from one memory to another.
+    Copies { from: MemoryId, to: MemoryId },
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::In(MemoryId::HOST)
+    }
+}
+
 /// A task that the live graph has accepted.
 pub(crate) struct RecordedTask {
     pub(crate) label: TaskLabel,
     pub(crate) record: Arc<TaskRecord>,
     pub(crate) accesses: Box<[Access]>,
     pub(crate) effects: Box<[Effect]>,
+    /// Where it accesses its buffers.
+    pub(crate) place: Place,
 }

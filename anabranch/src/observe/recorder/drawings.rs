@@ -80,7 +80,8 @@ impl Drawings {
         self.add_dependencies(horizon.id, &horizon.dependencies, names);
     }
 
-    fn add_dependencies(&mut self, id: TaskId, dependencies: &[Dependency], names: &Names) {
+    /// Draws the dependencies of a task.
+    pub(super) fn add_dependencies(&mut self, id: TaskId, dependencies: &[Dependency], names: &Names) {
         for dependency in dependencies {
             let mut edge = Edge::new(dependency.on.to_string(), id.to_string(), dependency.kind.into());
             let label = match dependency.origin {

@@ -16,6 +16,8 @@
 //! too, but leave it to the threads of the program to apply them: a mapper may wait for the tasks.
 
 mod change;
+#[cfg(feature = "print")]
+mod copies;
 mod counts;
 #[cfg(feature = "print")]
 mod drawings;
@@ -25,7 +27,10 @@ mod queue;
 mod recording;
 mod task_record;
 
-pub(crate) use self::{change::RecordedTask, task_record::TaskRecord};
+pub(crate) use self::{
+    change::{Place, RecordedTask},
+    task_record::TaskRecord,
+};
 
 use self::{change::Change, queue::Queue, recording::Recording};
 use crate::{label::TaskLabel, message, settings::RecordSettings};

@@ -1,12 +1,12 @@
 //! What was recorded: the task graph of the program, and what its dry run has generated.
 
-#[cfg(feature = "print")]
-use super::drawings::Drawings;
 use super::{
     change::{Change, RecordedTask},
     counts::Counts,
     names::Names,
 };
+#[cfg(feature = "print")]
+use super::{copies::Copies, drawings::Drawings};
 #[cfg(feature = "print")]
 use anabranch_graph::command::CommandKind;
 use anabranch_graph::{
@@ -23,6 +23,8 @@ pub(super) struct Recording {
     pub(super) refused: Option<String>,
     #[cfg(feature = "print")]
     pub(super) drawings: Drawings,
+    #[cfg(feature = "print")]
+    copies: Copies,
 }
 
 /// The launches that a task stands for.
@@ -47,6 +49,8 @@ impl Recording {
             refused: None,
             #[cfg(feature = "print")]
             drawings: Drawings::new(nodes, node),
+            #[cfg(feature = "print")]
+            copies: Copies::default(),
         }
     }
 
@@ -60,6 +64,8 @@ impl Recording {
             }
             Change::RemoveBuffer(id) => {
                 self.graph.remove_buffer(*id);
+                #[cfg(feature = "print")]
+                self.copies.remove_buffer(*id);
                 self.names.remove_buffer(*id);
             }
             Change::CreateObject(id, _) => {
@@ -81,7 +87,7 @@ impl Recording {
     }
 
     fn submit(&mut self, task: &RecordedTask) -> Launches {
-        let RecordedTask { label, record, accesses, effects } = task;
+        let RecordedTask { label, record, accesses, effects, place } = task;
         let submitted = if record.work == Work::Epoch {
             self.graph.epoch(accesses, effects, &|_| false)
         } else {
@@ -93,12 +99,14 @@ impl Recording {
         #[cfg(feature = "print")]
         {
             self.drawings.add_task(&submitted, label, record, accesses, effects, &self.names);
+            let copies = self.copies.submit(submitted.id, accesses, *place);
+            self.drawings.add_dependencies(submitted.id, &copies, &self.names);
             if let Some(horizon) = &submitted.horizon {
                 self.drawings.add_horizon(horizon, &self.names);
             }
         }
         #[cfg(not(feature = "print"))]
-        let _ = label;
+        let _ = (label, place);
         Launches { task: submitted.id, horizon: submitted.horizon.map(|horizon| horizon.id) }
     }
 

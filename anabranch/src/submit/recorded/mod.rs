@@ -9,10 +9,11 @@ mod reach;
 pub(crate) mod reduce;
 
 use self::access::{RecordedAccessList, padded};
-use super::task::tile::Tile;
+use super::{launch::declaration::Declaration, task::tile::Tile};
 use crate::{
     device::Parameters,
     error::{DeclarationError, Error},
+    execute::Core,
     label::TaskLabel,
 };
 use anabranch_grid::{Chunk, GridBox, Region};
@@ -63,6 +64,21 @@ pub(super) fn function<const K: usize, L: RecordedAccessList<K>>(
             }
         }
     }
+}
+
+/// Checks what a kernel on the host declares against what its recording takes and sets.
+pub(super) fn check_recording<const K: usize, L: RecordedAccessList<K>>(
+    core: &Core,
+    recording: &Recording,
+    declaration: &Declaration<'_, K>,
+    bound: &L::Bound,
+) -> Result<(), Error> {
+    let declared = Declared::<K, L> { task: declaration.task, recording, bound };
+    let whole = declared.check_whole(declaration.whole.range, &declaration.accesses);
+    whole.map_err(|error| core.refuse(error))?;
+    // Perhaps only this node finds a mistake in its chunks. Then the others get the reason, with the end of
+    // the run.
+    declared.check_chunks(declaration.chunks).map_err(|error| core.give_up(error))
 }
 
 /// What a task declares for the operands of a recording, to be checked against what the recording takes and

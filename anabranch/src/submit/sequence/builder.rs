@@ -320,12 +320,7 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
             template.begin(replay).submit_recording(&by_submission.in_replay(replay.number))
         });
         self.record(function, submit, |declaration, bound| {
-            let declared =
-                recorded::Declared::<K, L> { task: declaration.task, recording: &recording, bound };
-            let whole = declared.check_whole(declaration.whole.range, &declaration.accesses);
-            whole.map_err(|error| core.refuse(error))?;
-            // As in a submission, perhaps only this node finds a mistake in its chunks.
-            declared.check_chunks(declaration.chunks).map_err(|error| core.give_up(error))
+            recorded::check_recording::<K, L>(core, &recording, declaration, bound)
         })
     }
 

@@ -279,17 +279,12 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let program = core.programs.of(recording);
         let function = recorded::function::<K, L>(program, recording);
         self.submit_kernel(function, |declaration, bound| {
-            let declared = recorded::Declared::<K, L> { task: declaration.task, recording, bound };
-            let whole = declared.check_whole(declaration.whole.range, &declaration.accesses);
-            whole.map_err(|error| core.refuse(error))?;
-            // Perhaps only this node finds a mistake in its chunks. Then the others get the reason, with the
-            // end of the run.
-            declared.check_chunks(declaration.chunks).map_err(|error| core.give_up(error))
+            recorded::check_recording::<K, L>(core, recording, declaration, bound)
         })
     }
 
     /// Submits a kernel whose bound accesses pass a check.
-    fn submit_kernel<F>(
+    pub(in crate::submit) fn submit_kernel<F>(
         mut self,
         kernel: F,
         check: impl FnOnce(&Declaration<'_, K>, &L::Bound) -> Result<(), Error>,

@@ -62,6 +62,11 @@ impl Partition {
         self.units >= PROBED.start
     }
 
+    /// The number of units.
+    pub(crate) fn units(&self) -> usize {
+        self.units
+    }
+
     /// Whether there is at most one run, so that there is nothing to share.
     pub(crate) fn is_one_run(&self) -> bool {
         match self.kind {

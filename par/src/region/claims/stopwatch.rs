@@ -47,6 +47,12 @@ impl Stopwatch {
         (TICK.contains(&tick) && reading <= QUICK).then_some(Self { tick, reading, readings: None })
     }
 
+    /// The time now, in ticks.
+    #[inline]
+    pub(crate) fn now() -> u64 {
+        now()
+    }
+
     #[inline]
     pub(crate) fn start(&mut self) {
         let now = now();
@@ -123,6 +129,11 @@ pub(crate) mod stopped {
     /// Stops the clock of this thread, and gives a stopwatch that reads it, each time for 20 ns.
     pub(crate) fn stopwatch() -> Stopwatch {
         NOW.set(Some(0));
+        go_on()
+    }
+
+    /// Gives another stopwatch that reads the clock, which is stopped.
+    pub(crate) fn go_on() -> Stopwatch {
         Stopwatch { tick: 1 << FRACTION, reading: 20, readings: None }
     }
 

@@ -150,6 +150,8 @@ where
 
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
         let mut partial = bound.partials[chunk].lock();
+        // A replay that a failure has ended may have left some, because nothing has combined them.
+        partial.clear();
         let (buffer, operator) = (&bound.buffer, bound.operator());
         let extent = buffer.inner.extent;
         let len = GridBox::full(extent).len();
@@ -189,7 +191,6 @@ where
         // elements.
         let target = unsafe { std::slice::from_raw_parts_mut(bound.start.get(), len) };
         match bound.partials.first() {
-            // The next replay begins with none.
             Some(first) => target.copy_from_slice(&mem::take(&mut *first.lock())),
             // The index space is empty.
             None if bound.include_current => {}
