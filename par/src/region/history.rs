@@ -34,18 +34,22 @@ use std::cell::Cell;
 
 /// How often in a row a loop was short before its opener does it alone, by how often it was a [`SURPRISE`]
 /// when it was done alone.
-const ENOUGH: [u8; 3] = [4, 16, 64];
+const ENOUGH: [u8; MOST_SURPRISES as usize + 1] = [4, 16, 64];
 
 /// How often in a row a loop was too short to wake a worker for it, before its opener does it alone then, by
 /// how often it was a surprise. After the second one no number is enough.
-const ENOUGH_TO_LET_SLEEP: [u8; 3] = [4, 64, u8::MAX];
+const ENOUGH_TO_LET_SLEEP: [u8; MOST_SURPRISES as usize + 1] = [4, 64, u8::MAX];
 
 /// A loop that takes this long, in nanoseconds, when its opener does it alone is more than one in which the
 /// thread was interrupted.
 const SURPRISE: u64 = 10 * WORTH_SHARING;
 
-/// The same for a loop that its opener does alone because the workers sleep.
-const SURPRISE_WHILE_ASLEEP: u64 = 10 * WORTH_WAKING;
+/// The same for a loop that its opener does alone because the workers sleep. A system may take the processor
+/// from a thread for some milliseconds.
+const SURPRISE_WHILE_ASLEEP: u64 = 400 * WORTH_WAKING;
+
+/// So many surprises are counted.
+const MOST_SURPRISES: u8 = 2;
 
 /// How often the opener of another loop does not measure it.
 const UNMEASURED: u8 = 15;
@@ -75,14 +79,16 @@ impl Key {
 const KEY: u64 = !0xff_ffff;
 
 /// What is known of a loop, in one word, so that a look costs little: its key; how often in a row it was too
-/// short to wake a worker (8 bits); how often in a row it was short (8 bits); how often it was a surprise (4
-/// bits); how often it is not measured from now on (4 bits).
+/// short to wake a worker (8 bits); how often in a row it was short (8 bits); how often it was a surprise
+/// while workers slept (2 bits) and otherwise (2 bits); how often it is not measured from now on (4 bits).
 #[derive(Clone, Copy)]
 struct Record(u64);
 
 impl Record {
-    fn new(Key(key): Key, light: u8, short: u8, surprises: u8, unmeasured: u8) -> Self {
-        Self(key | u64::from(light) << 16 | u64::from(short) << 8 | u64::from(surprises << 4 | unmeasured))
+    fn new(Key(key): Key, light: u8, short: u8, surprises: [u8; 2], unmeasured: u8) -> Self {
+        let [asleep, otherwise] = surprises.map(|surprises| surprises.min(MOST_SURPRISES));
+        let last = asleep << 6 | otherwise << 4 | unmeasured;
+        Self(key | u64::from(light) << 16 | u64::from(short) << 8 | u64::from(last))
     }
 
     #[inline]
@@ -101,9 +107,10 @@ impl Record {
         (self.0 >> 8) as u8
     }
 
+    /// How often the loop was a surprise while workers slept, and otherwise.
     #[inline]
-    fn surprises(self) -> u8 {
-        self.0 as u8 >> 4
+    fn surprises(self) -> [u8; 2] {
+        [self.0 as u8 >> 6, self.0 as u8 >> 4 & 3]
     }
 
     #[inline]
@@ -114,14 +121,13 @@ impl Record {
     /// Whether the opener does the loop alone.
     #[inline]
     fn was_short_enough(self) -> bool {
-        self.short() >= ENOUGH[usize::from(self.surprises()).min(ENOUGH.len() - 1)]
+        self.short() >= ENOUGH[usize::from(self.surprises()[1])]
     }
 
     /// Whether the opener does the loop alone where it would have to wake a worker.
     #[inline]
     fn was_light_enough(self) -> bool {
-        let surprises = usize::from(self.surprises()).min(ENOUGH_TO_LET_SLEEP.len() - 1);
-        self.light() >= ENOUGH_TO_LET_SLEEP[surprises]
+        self.light() >= ENOUGH_TO_LET_SLEEP[usize::from(self.surprises()[0])]
     }
 }
 
@@ -182,16 +188,16 @@ pub(super) fn record(key: Key, time: u64, most: u64) {
     RECORDS.with(|records| {
         let place = &records[key.place()];
         let known = Some(place.get()).filter(|record| record.is_of(key));
-        let before = known.unwrap_or(Record::new(key, 0, 0, 0, 0));
+        let before = known.unwrap_or(Record::new(key, 0, 0, [0; 2], 0));
         let is_light = time < WORTH_WAKING && most < 2 * WORTH_WAKING;
         let light = if is_light { before.light().saturating_add(1).min(u8::MAX - 1) } else { 0 };
         place.set(if time < WORTH_SHARING {
             Record::new(key, light, before.short().saturating_add(1), before.surprises(), 0)
         } else {
-            let is_surprise = (time >= SURPRISE && before.was_short_enough())
-                || (time >= SURPRISE_WHILE_ASLEEP && before.was_light_enough());
-            let surprises = before.surprises() + u8::from(is_surprise);
-            Record::new(key, light, 0, surprises.min(ENOUGH.len() as u8 - 1), UNMEASURED)
+            let [mut asleep, mut otherwise] = before.surprises();
+            otherwise += u8::from(time >= SURPRISE && before.was_short_enough());
+            asleep += u8::from(time >= SURPRISE_WHILE_ASLEEP && before.was_light_enough());
+            Record::new(key, light, 0, [asleep, otherwise], UNMEASURED)
         });
     });
 }
