@@ -475,29 +475,25 @@ fn short_loops_that_follow_each_other_wake_a_worker() {
     if thread::available_parallelism().map_or(1, usize::from) < 2 {
         return;
     }
-    // One item for each unit, and many units, of which the opener tries some first.
-    for (items, length) in [(2, 5_000), (1000, 10)] {
-        for threads in [2, 3, 8] {
-            let pool = ThreadPool::new(threads).unwrap();
-            let length = Duration::from_nanos(length);
-            let others = AtomicUsize::new(0);
-            let run = || {
-                (0..items).par().on(&pool).for_each(|_: usize| {
-                    let begin = Instant::now();
-                    while begin.elapsed() < length {}
-                    others.fetch_add(usize::from(participant().unwrap().index() > 0), Relaxed);
-                });
-            };
-            // What is known of the loop after pauses, in which all workers fall asleep: that it is short.
-            for _ in 0..20 {
-                thread::sleep(Duration::from_millis(1));
-                run();
-            }
-            others.store(0, Relaxed);
-            // The deadline ends this loop if no worker is ever woken.
-            while others.load(Relaxed) == 0 {
-                run();
-            }
+    for threads in [2, 3, 8] {
+        let pool = ThreadPool::new(threads).unwrap();
+        let others = AtomicUsize::new(0);
+        let run = || {
+            (0..2).par().on(&pool).for_each(|_: usize| {
+                let begin = Instant::now();
+                while begin.elapsed() < Duration::from_micros(5) {}
+                others.fetch_add(usize::from(participant().unwrap().index() > 0), Relaxed);
+            });
+        };
+        // What is known of the loop after pauses, in which all workers fall asleep: that it is short.
+        for _ in 0..20 {
+            thread::sleep(Duration::from_millis(1));
+            run();
+        }
+        others.store(0, Relaxed);
+        // The deadline ends this loop if no worker is ever woken.
+        while others.load(Relaxed) == 0 {
+            run();
         }
     }
 }
