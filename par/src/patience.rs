@@ -83,11 +83,13 @@ impl Patience {
         Self { spin, whole, yields: Some(YIELDS), pauses: 0, since: None }
     }
 
-    /// Of a worker that finds no work, on a machine with many processors: it spins for the time `spin`, then
-    /// sleeps. A look for work takes cache lines from the threads that bring work, so the worker looks seldom
-    /// from the beginning.
-    pub(crate) const fn looking_for_work(spin: Duration) -> Self {
-        Self { pauses: PAUSES, ..Self::spinning(spin, spin) }
+    /// Of a worker that finds no work, on a machine with many processors: it looks for the time `whole`, then
+    /// sleeps. It spins for a third of this time, then it yields: there may be more threads than processors,
+    /// and one of them may be about to bring work. A look for work takes cache lines from the threads that
+    /// bring work, so the worker looks seldom from the beginning.
+    pub(crate) fn looking_for_work(whole: Duration) -> Self {
+        let spin = if whole == Duration::MAX { whole } else { whole / 3 };
+        Self { pauses: PAUSES, ..Self::spinning(spin, whole) }
     }
 
     /// The same patience on a machine with this number of processors.
@@ -100,10 +102,10 @@ impl Patience {
         }
     }
 
-    /// How long the thread spins.
+    /// How long the thread spins and yields together.
     #[inline]
-    pub(crate) fn spins_for(&self) -> Duration {
-        self.spin
+    pub(crate) fn lasts(&self) -> Duration {
+        self.whole
     }
 
     #[cfg(all(test, not(loom), target_os = "linux"))]

@@ -43,8 +43,8 @@ where
     /// [`each`](Self::each).
     ///
     /// `closure` runs once, now, wherever the task is going to run, and what it takes is checked against the
-    /// declaration. So mistakes in it come out on machines without a device, too; but not where a device runs a
-    /// [shader](Self::shader) of the task.
+    /// declaration. So mistakes in it come out on machines without a device, too; but not where a device runs
+    /// a [shader](Self::shader) of the task.
     ///
     /// ```
     /// use anabranch::prelude::*;

@@ -206,8 +206,8 @@ impl Load {
         }
     }
 
-    /// Appends `len` elements to a list, from coordinate `x` on. They lie one after the other as far as they are
-    /// inside of the buffer, and in one box of the region.
+    /// Appends `len` elements to a list, from coordinate `x` on. They lie one after the other as far as they
+    /// are inside of the buffer, and in one box of the region.
     pub(super) fn assemble_runs<T: Number>(
         &self,
         x: isize,

@@ -96,7 +96,7 @@ fn run_by_history<'r, B: RegionBody>(
     let key = Key::of::<B>(plan.items);
     let must_wake = !pool.shares_short_loops && pool.sleep.must_wake();
     let advice = if pool.shares_short_loops { Advice::Share } else { history::advice(key, must_wake) };
-    let awake = pool.idle.spins_for();
+    let awake = pool.idle.lasts();
     let advice = match advice {
         Advice::LetSleep if waking::is_due(&stopwatch, awake) => Advice::Share,
         advice => advice,

@@ -121,8 +121,8 @@ impl Builder {
         self
     }
 
-    /// How long a worker looks for work before it sleeps (150 µs by default) under [`WaitPolicy::Adaptive`].
-    /// If the process may use one processor only, no thread spins, however long this is.
+    /// How long a worker looks for work before it sleeps (150 µs by default) under [`WaitPolicy::Adaptive`]. It
+    /// spins for a third of this time, and then yields its processor to other threads. If the process may use one processor only, no thread spins, however long this is.
     pub fn spin(mut self, spin: Duration) -> Self {
         self.spin = spin;
         self

@@ -24,7 +24,7 @@ pub enum WaitPolicy {
 
 impl WaitPolicy {
     /// The patience of a worker that finds no work, on a machine with many processors. `adaptive` is how long
-    /// it spins under [`Adaptive`](Self::Adaptive).
+    /// it looks for work under [`Adaptive`](Self::Adaptive).
     pub(super) fn idle(self, adaptive: Duration) -> Patience {
         match self {
             Self::Spin => Patience::looking_for_work(Duration::MAX),
