@@ -264,9 +264,9 @@ impl TaskGroup {
     /// that it is ready.
     ///
     /// A cancelled task poisons the buffers that it was to write and leaves host objects as they are; only
-    /// [replays](crate::Sequence::replay) that have begun end early, and poison them, too. [`wait`](Self::wait) of a
-    /// group or of the runtime does not report a cancellation, and [`wait`](crate::TaskHandle::wait) of the task's
-    /// handle does. Fences and barriers are not cancelled, because the program looks through them at the
+    /// [replays](crate::Sequence::replay) that have begun end early, and poison them, too.
+    /// [`wait`](Self::wait) of a group or of the runtime does not report a cancellation, and
+    /// [`wait`](crate::TaskHandle::wait) of the task's handle does. Fences and barriers are not cancelled, because the program looks through them at the
     /// results that are left.
     ///
     /// ```

@@ -28,8 +28,8 @@ pub struct Arrays {
 
 impl Arrays {
     /// Arrays on the device of a runtime, or on the host if it has none. What that device cannot run, for
-    /// lack of 64-bit floating-point numbers for example, runs on the host. With several nodes the arrays are on
-    /// the host.
+    /// lack of 64-bit floating-point numbers for example, runs on the host. With several nodes the arrays are
+    /// on the host.
     ///
     /// The arrays keep the runtime running: its threads end when the runtime and all arrays are dropped.
     pub fn new(rt: &Runtime) -> Self {

@@ -388,7 +388,9 @@ fn the_best_form_for_the_place_is_taken() {
     let _deadline = deadline();
     let shader = || Wgsl::new("fn each(x: u32) { u_set(x, 1u); }").names(["u"]);
     let simulated: Arc<dyn Device> = Arc::new(Simulated::new());
-    let forms = |rt: &Runtime, on: Option<&Arc<dyn Device>>, on_host: bool| {
+    // A shader alone, with a kernel for the host and with a recorded one; and a recorded kernel for devices
+    // with a kernel for the host, without a shader and beside one.
+    let all_forms = |rt: &Runtime, on: Option<&Arc<dyn Device>>, on_host: bool| {
         let u = rt.buffer::<u32, 1>([5]);
         let task = || {
             let task = rt.task("form").over([5]).write(&u, one_to_one());
@@ -404,23 +406,14 @@ fn the_best_form_for_the_place_is_taken() {
         let kernel =
             value(task().shader(shader()).kernel(|tile, (u,)| tile.points().for_each(|at| u.set(at, 2))));
         let each = value(task().shader(shader()).each(|(u,)| u.set(3)));
-        (alone, kernel, each)
+        let two = task().each_on_device(|(u,)| u.set(3)).unwrap();
+        let two = value(two.kernel(|tile, (u,)| tile.points().for_each(|at| u.set(at, 2)))).unwrap();
+        let three = task().shader(shader()).each_on_device(|(u,)| u.set(3)).unwrap();
+        let three = value(three.kernel(|tile, (u,)| tile.points().for_each(|at| u.set(at, 2)))).unwrap();
+        ((alone, kernel, each), (two, three))
     };
-    // With a recorded kernel for devices only: without a shader, and beside one.
-    let more_forms = |rt: &Runtime, on: Option<&Arc<dyn Device>>, on_host: bool| {
-        let u = rt.buffer::<u32, 1>([5]);
-        let task = || {
-            let task = rt.task("form").over([5]).write(&u, one_to_one());
-            let task = on.into_iter().fold(task, |task, device| task.on(device));
-            if on_host { task.on_host() } else { task }
-        };
-        let recorded = task().each_on_device(|(u,)| u.set(3)).unwrap();
-        recorded.kernel(|tile, (u,)| tile.points().for_each(|at| u.set(at, 2))).unwrap();
-        let recorded = rt.fence(&u).unwrap().wait().unwrap()[[0]];
-        let all = task().shader(shader()).each_on_device(|(u,)| u.set(3)).unwrap();
-        all.kernel(|tile, (u,)| tile.points().for_each(|at| u.set(at, 2))).unwrap();
-        (recorded, rt.fence(&u).unwrap().wait().unwrap()[[0]])
-    };
+    let forms = |rt: &Runtime, on: Option<&Arc<dyn Device>>, on_host: bool| all_forms(rt, on, on_host).0;
+    let more_forms = |rt: &Runtime, on: Option<&Arc<dyn Device>>, on_host: bool| all_forms(rt, on, on_host).1;
     let host = Runtime::builder().threads(2).build().unwrap();
     let (alone, kernel, each) = forms(&host, None, false);
     let error = alone.unwrap_err();

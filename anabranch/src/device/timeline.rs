@@ -223,8 +223,9 @@ impl Timeline {
     /// the timeline is held then.
     ///
     /// The function may use the timeline and submit to the device. It must not wait for a device, whose thread
-    /// it may be called on: that is an error, unless the batch is done. It must not wait otherwise, and so submits no tasks to a runtime: a runtime with many tasks in flight
-    /// makes a thread that submits wait. While it runs, the device may begin with no later batch, so it
+    /// it may be called on: that is an error, unless the batch is done. It must not wait for anything else,
+    /// and so submits no tasks to a runtime: a runtime with many tasks in flight makes a thread that submits
+    /// wait. While it runs, the device may begin with no later batch, so it
     /// should be short. A panic on a thread that advances ends the function and nothing else.
     pub fn on_complete(&self, value: u64, f: impl FnOnce(Result<(), DeviceError>) + Send + 'static) {
         self.call_when_done(value, move |timeline| in_callback(|| f(timeline.result(value))));

@@ -170,8 +170,8 @@ impl Habits {
         self.warned_of_waits = tasks < FEW * WAITS;
         self.warned_of_waits.then(|| {
             format!(
-                "{WAITS} waits with {:.1} tasks between them: each time the runtime runs out of work; dependencies order tasks \
-                 without waiting, and fences and captures give their results",
+                "{WAITS} waits with {:.1} tasks between them: each time the runtime runs out of work; \
+                 dependencies order tasks without waiting, and fences and captures give their results",
                 tasks as f64 / WAITS as f64,
             )
         })
@@ -191,8 +191,8 @@ impl Habits {
         }
         self.warned_of_idle = true;
         Some(format!(
-            "the runtime had nothing to do at {idle} of {SAMPLES} sampled submissions: its threads are idle most of the time; make \
-             tasks larger, submit them from several threads, or wait less",
+            "the runtime had nothing to do at {idle} of {SAMPLES} sampled submissions: its threads are idle \
+             most of the time; make tasks larger, submit them from several threads, or wait less",
         ))
     }
 }

@@ -48,7 +48,7 @@ const SURPRISE: u64 = 10 * WORTH_SHARING;
 /// from a thread for some milliseconds.
 const SURPRISE_WHILE_ASLEEP: u64 = 400 * WORTH_WAKING;
 
-/// So many surprises are counted.
+/// The largest number of surprises that is counted.
 const MOST_SURPRISES: u8 = 2;
 
 /// How often the opener of another loop does not measure it.

@@ -36,19 +36,22 @@ fn pool(share_short_loops: bool) -> ThreadPool {
     builder.build().unwrap()
 }
 
-/// Runs a loop, and returns how many units the calling thread has done.
-fn units_of_caller(pool: &ThreadPool) -> usize {
-    let body = Units { thread: thread::current().id(), count: AtomicUsize::new(0) };
-    let partition = Partition::new(UNITS, Kind::Dynamic { grain: 1 });
-    let plan = Plan {
+/// A loop of this number of units for two threads, whose opener may begin alone.
+fn plan(units: usize) -> Plan {
+    Plan {
         participants: 2,
-        items: UNITS,
-        partition,
+        items: units,
+        partition: Partition::new(units, Kind::Dynamic { grain: 1 }),
         may_begin_alone: true,
         most: usize::MAX,
         flush: false,
-    };
-    run(pool.state(), &plan, &body);
+    }
+}
+
+/// Runs a loop, and returns how many units the calling thread has done.
+fn units_of_caller(pool: &ThreadPool) -> usize {
+    let body = Units { thread: thread::current().id(), count: AtomicUsize::new(0) };
+    run(pool.state(), &plan(UNITS), &body);
     body.count.into_inner()
 }
 
@@ -102,18 +105,7 @@ fn short_loops_of_any_number_of_units_that_follow_each_other_wake_a_worker() {
                 thread::sleep(Duration::from_millis(1));
             }
         };
-        let run_loop = || {
-            let partition = Partition::new(units, Kind::Dynamic { grain: 1 });
-            let plan = Plan {
-                participants: 2,
-                items: units,
-                partition,
-                may_begin_alone: true,
-                most: usize::MAX,
-                flush: false,
-            };
-            run(pool.state(), &plan, &Work(thread::current().id()));
-        };
+        let run_loop = || run(pool.state(), &plan(units), &Work(thread::current().id()));
         // What is known of the loop afterwards: that it is too short to wake a worker.
         for _ in 0..4 {
             fall_asleep();

@@ -37,7 +37,7 @@ pub(super) enum Change {
 
 /// Where a task accesses its buffers. Only drawings tell.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(feature = "print"), allow(dead_code, reason = "nothing is drawn"))]
+#[cfg_attr(not(feature = "print"), expect(dead_code, reason = "nothing is drawn"))]
 pub(crate) enum Place {
     /// In this memory.
     In(MemoryId),

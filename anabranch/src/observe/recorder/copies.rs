@@ -33,13 +33,22 @@ impl Copies {
             }
         }
         for access in accesses.iter().filter(|access| access.mode.writes()) {
-            let Some(copies) = self.of.get_mut(&access.buffer) else { continue };
-            copies.iter_mut().for_each(|(_, region, _)| *region = region.difference(&access.region));
-            copies.retain(|(_, region, _)| !region.is_empty());
+            self.forget(access, |_| true);
         }
         if let (Place::Copies { to, .. }, [access]) = (place, accesses) {
+            // An earlier copy of the same elements has failed.
+            self.forget(access, |memory| memory == to);
             self.of.entry(access.buffer).or_default().push((to, access.region.clone(), task));
         }
         after
+    }
+
+    /// Forgets the copies of elements to some memories.
+    fn forget(&mut self, access: &Access, is_of: impl Fn(MemoryId) -> bool) {
+        let Some(copies) = self.of.get_mut(&access.buffer) else { return };
+        for (_, region, _) in copies.iter_mut().filter(|(memory, ..)| is_of(*memory)) {
+            *region = region.difference(&access.region);
+        }
+        copies.retain(|(_, region, _)| !region.is_empty());
     }
 }

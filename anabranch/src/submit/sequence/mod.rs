@@ -143,8 +143,9 @@ impl Sequence {
     /// With 0 replays nothing is submitted.
     ///
     /// # On several nodes and on devices
-    /// With [several nodes](crate::guide::nodes), in a [dry run](crate::Builder::dry_run) for several nodes, and
-    /// if a device runs one of the tasks, this submits the tasks of all replays one by one. The results are the same. That saves the recording of kernels, but
+    /// With [several nodes](crate::guide::nodes), in a [dry run](crate::Builder::dry_run) for several nodes,
+    /// and if a device runs one of the tasks, this submits the tasks of all replays one by one. The results
+    /// are the same. That saves the recording of kernels, but
     /// each task costs a submission, and the call blocks while the [limit of tasks in
     /// flight](crate::Builder::max_in_flight) is reached. The handle is one for all tasks. The name of a task
     /// has the number of the replay. A failure poisons what the task writes and what is computed from that,

@@ -49,9 +49,9 @@ fn row(name: impl Into<String>, about: &'static str, ns: f64, pause: Duration) -
         .better(times_best(1.0))
 }
 
-/// How many loops a visit times. After a pause each of them is a sample, and there are so many that most of
-/// them begin when the system has found a processor for each thread: a virtual machine may need some
-/// milliseconds for that.
+/// How many loops a visit times. After a pause each of them is a sample. A visit lasts long enough
+/// for the system to give each thread a processor of its own, for which a virtual machine may need some
+/// milliseconds.
 fn load(context: &Context, ns: f64, pause: Duration) -> Load {
     match pause.is_zero() {
         true => Load::back_to_back(context.pick(20, 2), context.pick((2e6 / ns) as usize, 10)),

@@ -20,8 +20,8 @@ const MANY: usize = 16;
 /// to 800.
 pub(crate) const WORTH_SHARING: u64 = 1500;
 
-/// The same where a worker has to be woken first. To wake it takes the opener 2 to 10 µs, and the worker
-/// begins 5 to 30 µs after that.
+/// The same where a worker has to be woken first. On a virtual machine that takes the opener 7 to 10 µs, and
+/// the worker begins 10 to 50 µs later.
 pub(crate) const WORTH_WAKING: u64 = 50_000;
 
 /// The first run of a loop that was short is one in so many of its units, rounded up.
