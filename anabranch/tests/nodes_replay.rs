@@ -2,7 +2,13 @@
 
 mod common;
 
-use anabranch::{Runtime, Sequence, device::Device, local_nodes, prelude::*};
+use anabranch::{
+    Runtime, Sequence,
+    device::Device,
+    interface::{Over, SequenceTask},
+    local_nodes,
+    prelude::*,
+};
 use common::{
     devices::{device, same_on_devices, slow},
     runtime, same_on,
@@ -162,6 +168,30 @@ fn a_condition_that_panics_on_one_node_ends_the_replays_of_all() {
     results.into_iter().for_each(|result| result.unwrap());
 }
 
+/// Replays a sequence whose second task reads what was never written. The first one runs where `place` says.
+fn nothing_of_a_refused_replay_runs(
+    rt: &Runtime,
+    place: impl Fn(SequenceTask<'_, 1, Over, ()>) -> SequenceTask<'_, 1, Over, ()>,
+) -> Result<(), Error> {
+    let (u, v) = (rt.buffer_from(&[1.0_f32; 8])?, rt.buffer::<f32, 1>([8]).named("v"));
+    let sequence = rt.record("halfway", |body| {
+        place(body.task("double").over([8])).update(&u, one_to_one()).each(|(u,)| u.set(u.here() * 2.0))?;
+        body.task("read").over([8]).read(&v, one_to_one()).update(&u, one_to_one()).kernel(|_, _| ())
+    })?;
+    let never_written = |error: Error| {
+        let text = error.to_string();
+        assert!(text.contains("buffer \"v\"") && text.contains("never written"), "{text}");
+    };
+    never_written(sequence.replay(2).unwrap_err());
+    never_written(sequence.replay_until(2, &u, |_| true).unwrap_err());
+    let double = rt.record("double", |body| {
+        place(body.task("double").over([8])).update(&u, one_to_one()).each(|(u,)| u.set(u.here() * 2.0))
+    })?;
+    never_written(double.replay_until(2, &v, |_| true).unwrap_err());
+    assert_eq!(rt.fence(&u)?.wait()?.as_slice(), [1.0; 8]);
+    Ok(())
+}
+
 #[test]
 fn wrong_sequences_are_refused_on_all_nodes() {
     let _deadline = deadline();
@@ -184,6 +214,7 @@ fn wrong_sequences_are_refused_on_all_nodes() {
             let error = reads.replay(2).unwrap_err().to_string();
             assert!(error.contains("buffer \"u\""), "{error}");
             assert!(reads.replay_until(2, &u, |_| true).is_err());
+            nothing_of_a_refused_replay_runs(&rt, |task| task)?;
             rt.record("empty", |_| Ok(()))?.replay(5)?.wait()?;
             rt.wait()
         });
@@ -386,6 +417,15 @@ fn the_handle_has_the_first_failure_of_many_replays() {
     assert_eq!(handle.status(), Status::Failed);
     assert!(rt.wait().is_err());
     assert_eq!(rt.fence(&u).unwrap().wait().unwrap()[[3]], 2000.0, "the other task runs to the end");
+}
+
+#[test]
+fn nothing_of_a_replay_on_a_device_runs_that_is_refused() {
+    let _deadline = deadline();
+    let device: Arc<dyn Device> = device(&slow(8));
+    let rt = runtime(2);
+    nothing_of_a_refused_replay_runs(&rt, |task| task.on(&device)).unwrap();
+    rt.wait().unwrap();
 }
 
 #[test]

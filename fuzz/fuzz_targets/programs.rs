@@ -12,6 +12,7 @@ mod run;
 
 use libfuzzer_sys::fuzz_target;
 use program::{Program, Setup};
+use run::on_device::Devices;
 use std::sync::Arc;
 
 /// The maximum length of a program. Longer ones are slower and find no more.
@@ -30,7 +31,8 @@ fuzz_target!(|input: Input<'_>| {
     let setup = Setup::seeded(seed);
     let program = Program::from_bytes(bytes, setup);
     let rt = setup.builder(1 + input.seed as usize % 8).build().expect("threads");
-    let seen = run::run(&program, Arc::new(rt), None).unwrap_or_else(|error| panic!("{error}: {program:#?}"));
+    let seen = run::run(&program, Arc::new(rt), None, Devices::of(&setup))
+        .unwrap_or_else(|error| panic!("{error}: {program:#?}"));
     let expected = model::Model::expected(&program, &seen, 0);
     for (i, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
         assert_eq!(seen, expected, "step {i}: {:?} of {program:#?}", program.steps[i]);

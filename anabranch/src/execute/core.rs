@@ -25,7 +25,7 @@ use crate::{
     programs::Programs,
 };
 use anabranch_graph::{
-    BufferId, ObjectId, TaskId,
+    Access, BufferId, GraphError, ObjectId, TaskId,
     command::{CommandId, Weights},
 };
 use anabranch_grid::Extent;
@@ -166,6 +166,11 @@ impl Core {
             nodes.create_object(created.0, home);
         }
         created
+    }
+
+    /// Checks a task with these accesses as a submission does, and submits nothing.
+    pub(crate) fn check_accesses(&self, accesses: &[Access]) -> Result<(), GraphError> {
+        self.state.lock().graphs.live().check_accesses(accesses)
     }
 
     /// Sets the weights of the nodes in the recorded graphs.

@@ -2,13 +2,10 @@
 //! processes that `mpirun` has started. Each node compares what it observes with the model.
 
 use crate::{
-    bytes, check,
     model::{Captured, Model, Observation, Observed, OnNodes},
-    observe, print_count,
     program::{Nodes, Program, Setup, Step},
-    report,
-    run::on_device,
-    seeds,
+    run::on_device::{self, Devices},
+    seeds::{bytes, check, observe, print_count, report, seeds},
     watch::{Watch, replay},
 };
 use anabranch::{Runtime, Status, local_nodes};
@@ -63,7 +60,7 @@ fn on_each_node(setup: &Setup, run: impl Fn(Runtime) -> Result<(), String> + Syn
 
 fn check_local(bytes: &[u8], setup: Setup) -> Result<(), String> {
     let program = program(bytes, setup);
-    on_each_node(&setup, |rt| check(&program, Arc::new(rt), None))
+    on_each_node(&setup, |rt| check(&program, Arc::new(rt), None, Devices::of(&setup)))
 }
 
 /// Runs a program in which tasks fail, are refused or are cancelled, and checks it.
@@ -72,7 +69,7 @@ fn check_failing(bytes: &[u8], setup: Setup) -> Result<(), String> {
     let all = Mutex::new(BTreeMap::new());
     on_each_node(&setup, |rt| {
         let node = rt.node();
-        let seen = observe(&program, Arc::new(rt), None)?;
+        let seen = observe(&program, Arc::new(rt), None, Devices::of(&setup))?;
         all.lock().insert(node, seen);
         Ok(())
     })?;
@@ -146,7 +143,13 @@ fn run_all(
         };
         if let Some(error) = fails(&bytes(seed)) {
             // Threads may take another order the next time, so each shrunk program is tried several times.
-            report(test, seed, setup, &error, |bytes| (0..8).find_map(|_| fails(bytes)));
+            report(
+                test,
+                seed,
+                &error,
+                |bytes| program(bytes, setup),
+                |bytes| (0..8).find_map(|_| fails(bytes)),
+            );
         }
     }
     print_count(what, seeds.end - seeds.start, &seeds, begin);
@@ -225,7 +228,7 @@ fn check_programs(count: Option<u16>) {
         let setup = Setup::on_nodes(seed, count);
         let rt = connect(&setup);
         let place = format!("node {} of {}", rt.node(), rt.nodes());
-        if let Err(error) = check(&program(&bytes(seed), setup), rt, None) {
+        if let Err(error) = check(&program(&bytes(seed), setup), rt, None, Devices::of(&setup)) {
             panic!("{place}, seed {seed}: {error}\n\nTo run it again: {}", replay(TEST, seed));
         }
     }
@@ -248,7 +251,7 @@ fn leave_observations(count: Option<u16>, folder: &Path) {
         let setup = troubled(seed, count);
         let rt = connect(&setup);
         let node = rt.node();
-        match observe(&program(&bytes(seed), setup), rt, None) {
+        match observe(&program(&bytes(seed), setup), rt, None, Devices::of(&setup)) {
             Ok(seen) => {
                 fs::write(folder.join(format!("{seed} {node}")), serde_json::to_vec(&seen).unwrap()).unwrap()
             }

@@ -9,7 +9,8 @@ use std::{
 /// The command that runs the programs of a test again that begin with this seed.
 pub fn replay(test: &str, seed: u64) -> String {
     let release = if cfg!(debug_assertions) { "" } else { "--release " };
-    format!("ANABRANCH_SEED={seed} cargo test {release}-p anabranch --test oracle {test}")
+    let package = env!("CARGO_PKG_NAME");
+    format!("ANABRANCH_SEED={seed} cargo test {release}-p {package} --test oracle {test}")
 }
 
 /// Knows which program runs.

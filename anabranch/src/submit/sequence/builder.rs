@@ -173,7 +173,7 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
             Ok(if condition(replay, views) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };
         self.record_host(Arc::new(function), |recorder, declaration, labels, units| {
-            recorder.keep(declaration, labels, units);
+            recorder.keep(declaration, &labels, units);
             Ok(())
         })
     }

@@ -9,6 +9,7 @@
 //! [`submitted`]: the templates become tasks.
 
 pub(crate) mod builder;
+mod needs;
 mod owner;
 mod planned;
 mod recorder;
@@ -83,9 +84,9 @@ impl Sequence {
         let is_submitted = core.nodes() > 1 || core.several_nodes().is_some();
         let recorder = RefCell::new(Recorder { is_submitted, ..Recorder::default() });
         body(&SequenceBody { core, group, recorder: &recorder })?;
-        let Recorder { tasks, parts, submits, is_submitted } = recorder.into_inner();
+        let Recorder { tasks, parts, submits, needs, is_submitted } = recorder.into_inner();
         let how = if is_submitted {
-            How::Submitted(Arc::new(Submitted::new(submits)))
+            How::Submitted(Arc::new(Submitted::new(submits, needs)))
         } else {
             How::Planned(Planned::new(core, &label, tasks, parts))
         };

@@ -1,6 +1,7 @@
 //! The tasks of a sequence while they are recorded, and what they amount to together.
 
 use super::{
+    needs::{Named, Needs},
     template::Submit,
     units::{Recorded, Units},
 };
@@ -12,7 +13,7 @@ use crate::{
     submit::launch::declaration::Declaration,
 };
 use anabranch_graph::{
-    Access, BufferId, Effect, Mode, ObjectId,
+    Access, Effect, Mode, ObjectId,
     command::{BufferAccess, erase},
     repeat::{Repeat, Unit, check},
 };
@@ -27,6 +28,8 @@ pub(crate) struct Recorder {
     pub(super) parts: Parts,
     /// How a replay submits each task, if it does.
     pub(super) submits: Vec<Submit>,
+    /// What it needs then.
+    pub(super) needs: Needs,
     /// Whether a replay submits the tasks. Then they need no units.
     pub(super) is_submitted: bool,
 }
@@ -38,8 +41,7 @@ pub(super) struct Parts {
     units: Vec<PlannedUnit>,
     /// The number of tasks.
     tasks: usize,
-    /// The label and rank of each buffer.
-    buffers: Vec<(BufferId, Label, usize)>,
+    pub(super) buffers: Named,
     /// For recorded runtimes: the labels of host objects.
     objects: Vec<(ObjectId, String)>,
 }
@@ -71,6 +73,7 @@ impl Recorder {
     ) -> Result<(), Error> {
         check(&declaration.accesses).map_err(|error| declaration.explain(error, &labels))?;
         self.submits.push(submit);
+        self.needs.add(&declaration.accesses, &labels);
         if self.is_submitted {
             return Ok(());
         }
@@ -101,7 +104,7 @@ impl Recorder {
             self.parts.repeat.push(Unit { accesses: reduced, after, holds_back: true, ..Unit::default() });
             self.parts.units.push(PlannedUnit { task, part: Part::End, chunks });
         }
-        self.keep(declaration, labels, units);
+        self.keep(declaration, &labels, units);
         Ok(())
     }
 
@@ -109,15 +112,11 @@ impl Recorder {
     pub(super) fn keep<const K: usize>(
         &mut self,
         declaration: &Declaration<'_, K>,
-        labels: Vec<(Label, usize)>,
+        labels: &[(Label, usize)],
         units: Box<dyn Units>,
     ) {
         let parts = &mut self.parts;
-        for (access, (label, rank)) in declaration.accesses.iter().zip(labels) {
-            if parts.buffers.iter().all(|(known, ..)| *known != access.buffer) {
-                parts.buffers.push((access.buffer, label, rank));
-            }
-        }
+        parts.buffers.add(&declaration.accesses, labels);
         let labels_of_objects = declaration.record.iter().flat_map(|record| &record.objects).cloned();
         let objects = declaration.effects.iter().map(|effect| effect.object).zip(labels_of_objects);
         parts.objects.extend(objects);
@@ -139,7 +138,7 @@ impl Parts {
         let mut parts = self.clone();
         parts.repeat.push_barrier(condition.accesses.iter().cloned());
         parts.units.push(PlannedUnit { task: parts.tasks, part: Part::Chunk(0), chunks: 1 });
-        parts.buffers.extend(of.buffers.iter().cloned());
+        parts.buffers.extend(&of.buffers);
         parts.tasks += 1;
         parts
     }
@@ -147,10 +146,8 @@ impl Parts {
     /// What all units are together, on at most this many threads. `own` is an effect that each replay has.
     pub(super) fn whole(&self, label: &TaskLabel, own: Effect, threads: usize) -> Whole {
         let named = |access: Access| {
-            let mut known = self.buffers.iter();
-            let (_, label, rank) =
-                known.find(|(buffer, ..)| *buffer == access.buffer).expect("a task accesses it");
-            (access, label.clone(), *rank)
+            let (label, rank) = self.buffers.get(access.buffer).clone();
+            (access, label, rank)
         };
         let accesses = self.repeat.accesses().into_iter().map(named).collect();
         let mut effects = self.repeat.effects();

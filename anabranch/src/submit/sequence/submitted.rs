@@ -1,7 +1,10 @@
 //! Sequences with several nodes and on devices: each replay submits the tasks.
 
 use super::{
+    builder::NewSequenceTask,
+    needs::Needs,
     owner::{DeadlineExceeded, Owner},
+    recorder::Recorder,
     replays::ReplayUntil,
     template::{Replay, Submit},
 };
@@ -15,6 +18,7 @@ use anabranch_grid::all;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::{
+    cell::RefCell,
     ops::ControlFlow,
     sync::{
         Arc, OnceLock,
@@ -26,13 +30,14 @@ use std::{
 pub(super) struct Submitted {
     /// In the order of the sequence.
     tasks: Vec<Submit>,
+    needs: Needs,
     /// Held by a thread of the program that submits replays, so that those of two threads follow each other.
     turn: Mutex<()>,
 }
 
 impl Submitted {
-    pub(super) fn new(tasks: Vec<Submit>) -> Self {
-        Self { tasks, turn: Mutex::default() }
+    pub(super) fn new(tasks: Vec<Submit>, needs: Needs) -> Self {
+        Self { tasks, needs, turn: Mutex::default() }
     }
 
     /// A task, a callback or a condition takes no turn: what has the turn may wait for it.
@@ -42,6 +47,9 @@ impl Submitted {
 
     pub(super) fn replay(&self, owner: &Owner, replays: u64) -> Result<TaskHandle, Error> {
         let _turn = self.take_turn(owner.running.core());
+        if replays > 0 {
+            self.needs.check(owner)?;
+        }
         let mut submitted = Tasks::default();
         for number in 0..replays {
             if self.ends_late(owner, number, &mut submitted)? {
@@ -69,6 +77,9 @@ impl Submitted {
         let core = owner.running.core();
         core.id().check_outside(CALL)?;
         let _turn = self.take_turn(core);
+        if most > 0 {
+            self.needs_until(&task, buffer)?.check(owner)?;
+        }
         let (condition, met) = (Arc::new(Mutex::new(condition)), Arc::new(OnceLock::new()));
         let mut submitted = Tasks::default();
         for number in 0..most {
@@ -92,6 +103,21 @@ impl Submitted {
             }
         }
         Ok(ReplayUntil::new(submitted.into_handle(), met))
+    }
+
+    /// What a replay needs whose condition reads this buffer.
+    fn needs_until<T: Element, const D: usize>(
+        &self,
+        task: &NewTask<'_>,
+        buffer: &Buffer<T, D>,
+    ) -> Result<Needs, Error> {
+        let recorder = RefCell::default();
+        let condition = NewSequenceTask { task: task.clone(), recorder: &recorder }.once();
+        condition.read(buffer, all()).ends_when(|_, (_,): (&ReadView<T, D>,)| false)?;
+        let Recorder { tasks, parts, .. } = recorder.into_inner();
+        let mut needs = self.needs.clone();
+        tasks.iter().for_each(|task| needs.add_recorded(&task.accesses, &parts.buffers));
+        Ok(needs)
     }
 
     /// If the deadline has passed before this replay, submits a task that fails with it.

@@ -389,7 +389,7 @@ impl Choices<'_> {
             split: self.split(),
             node: None,
             fail: None,
-            place: 0,
+            place: self.below(256),
         }
     }
 

@@ -212,16 +212,33 @@ impl Compute {
     /// Where the kernel runs on this node, if a recorded kernel computes its values, from a buffer with this
     /// box. `None` if none does, and on one node for the host.
     pub fn place_recorded(&self, setup: &Setup, node: u16, from: &GridBox<3>) -> Option<Place> {
-        let is_recorded = (self.read_pattern, self.write_pattern, self.fail)
-            == (ReadPattern::Same, WritePattern::Same, None);
-        let has_rank = RANKS[self.from] == RANKS[self.to] && (1..=2).contains(&RANKS[self.to]);
+        let is_recorded = (self.write_pattern, self.fail) == (WritePattern::Same, None);
         if setup.devices == 0
             || self.place.is_multiple_of(4)
-            || !(is_recorded && has_rank && from.contains(&self.target))
+            || !(is_recorded && self.recorded_radius().is_some() && from.contains(&self.target))
         {
             return None;
         }
         Place::of(self.place / 4, setup, node)
+    }
+
+    /// As [`place_recorded`](Self::place_recorded), for a kernel of a sequence. With devices, a replay is many
+    /// tasks: not all of them fail or are skipped together.
+    pub fn place_in_sequence(&self, setup: &Setup, node: u16, from: &GridBox<3>) -> Option<Place> {
+        let all_succeed = setup.nodes.is_some() || setup.is_calm;
+        self.place_recorded(setup, node, from).filter(|_| all_succeed)
+    }
+
+    /// How far a recorded kernel reads around each point, if one can read these elements.
+    pub fn recorded_radius(&self) -> Option<usize> {
+        let rank = RANKS[self.to];
+        let radius = match self.read_pattern {
+            ReadPattern::Same => 0,
+            // `computed` takes some of the elements of larger boxes, which depend on where the buffer ends.
+            ReadPattern::Box(radius) if (2 * radius + 1).pow(rank as u32) < 12 => radius,
+            _ => return None,
+        };
+        (rank == RANKS[self.from] && (1..=2).contains(&rank)).then_some(radius)
     }
 }
 

@@ -1,13 +1,20 @@
 //! What a setup does not allow is left out of the program, or replaced.
 
-use super::{Nodes, ReadPattern, Setup, Step, Subset, WritePattern};
+use super::{Compute, Nodes, ReadPattern, Setup, Step, Subset, WritePattern};
 
 /// The step as this setup allows it, if it does.
-pub(super) fn allowed(setup: &Setup, step: Step) -> Option<Step> {
+pub(super) fn allowed(setup: &Setup, mut step: Step) -> Option<Step> {
     match setup.nodes {
-        None => Some(with_devices(on_one_node(step), setup.devices)),
-        Some(nodes) => on_nodes(step, nodes).map(|step| with_devices(step, setup.devices)),
+        None => step = on_one_node(step),
+        Some(nodes) => step = on_nodes(step, nodes)?,
     }
+    if setup.is_calm {
+        if matches!(step, Step::Cancel(..) | Step::CancelTask { .. }) {
+            return None;
+        }
+        succeed(&mut step);
+    }
+    Some(with_devices(step, setup))
 }
 
 fn on_one_node(mut step: Step) -> Step {
@@ -24,22 +31,42 @@ fn on_one_node(mut step: Step) -> Step {
     step
 }
 
-/// With devices, most kernels between buffers of one rank compute from the element at their point, as
-/// recorded kernels.
-fn with_devices(mut step: Step, devices: usize) -> Step {
-    if let Step::Compute(compute) = &mut step
-        && devices > 0
-        && !compute.place.is_multiple_of(4)
-    {
-        // The slots of these ranks are pairs.
-        let pair = |slot: usize| if slot % 2 == 1 { slot + 1 } else { slot - 1 };
-        if (1..=4).contains(&compute.to) {
-            compute.from = pair(compute.to);
-            (compute.read_pattern, compute.write_pattern) = (ReadPattern::Same, WritePattern::Same);
-            compute.fail = None;
-        }
+/// With devices, most kernels between buffers of one rank are recorded ones.
+fn with_devices(mut step: Step, setup: &Setup) -> Step {
+    match &mut step {
+        _ if setup.devices == 0 => {}
+        Step::Compute(compute) => be_recorded(compute),
+        Step::Replays(replays) if setup.is_calm => replays.body.iter_mut().for_each(be_recorded),
+        _ => {}
     }
     step
+}
+
+/// Lets most kernels compute from the element at their point, or from those around it.
+fn be_recorded(compute: &mut Compute) {
+    if compute.place.is_multiple_of(4) {
+        return;
+    }
+    // The slots of these ranks are pairs.
+    let pair = |slot: usize| if slot % 2 == 1 { slot + 1 } else { slot - 1 };
+    if (1..=4).contains(&compute.to) {
+        compute.from = pair(compute.to);
+        let around = ReadPattern::Box(1 + compute.place / 128);
+        compute.read_pattern = [ReadPattern::Same, around][compute.place / 64 % 2];
+        (compute.write_pattern, compute.fail) = (WritePattern::Same, None);
+    }
+}
+
+/// No task fails because its function does.
+fn succeed(step: &mut Step) {
+    match step {
+        Step::Replays(replays) => replays.fails = None,
+        Step::Compute(compute) => compute.fail = None,
+        Step::Reduce(reduction) => reduction.fail = false,
+        Step::OnCluster(task) => task.fail = None,
+        Step::Host(host) => (host.fail, host.callback_panics) = (None, false),
+        _ => {}
+    }
 }
 
 /// With several nodes, tasks do not submit or wait. Nothing is replayed where tasks fail or are cancelled.
@@ -48,15 +75,10 @@ fn on_nodes(mut step: Step, nodes: Nodes) -> Option<Step> {
         Step::Nest { .. } | Step::InnerWait { .. } => return None,
         // There a replay is no single task: a failure reaches only what needs its results.
         Step::Replays(_) if nodes.fails || nodes.cancels => return None,
-        Step::Replays(replays) => replays.fails = None,
         Step::Cancel(..) | Step::CancelTask { .. } if !nodes.cancels => return None,
         Step::Host(host) if nodes.fails => host.callback_panics = false,
         _ if nodes.fails => {}
-        Step::Compute(compute) => compute.fail = None,
-        Step::Reduce(reduction) => reduction.fail = false,
-        Step::OnCluster(task) => task.fail = None,
-        Step::Host(host) => (host.fail, host.callback_panics) = (None, false),
-        _ => {}
+        step => succeed(step),
     }
     Some(step)
 }

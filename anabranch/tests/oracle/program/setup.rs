@@ -19,6 +19,8 @@ pub struct Setup {
     /// The seed of what the devices of the program refuse, and of where they fail. Without it, programs share
     /// devices that never fail.
     pub faults: Option<u64>,
+    /// Whether no task fails and nothing is cancelled, on one node.
+    pub is_calm: bool,
 }
 
 /// Nodes in this process, or processes that `mpirun` has started.
@@ -40,7 +42,7 @@ impl Setup {
     /// The setup with this number, modulo four.
     pub fn number(number: u64) -> Self {
         let (checked, helps) = (number.is_multiple_of(2), (number / 2).is_multiple_of(2));
-        Self { checked, helps, seed: None, nodes: None, devices: 0, faults: None }
+        Self { checked, helps, seed: None, nodes: None, devices: 0, faults: None, is_calm: false }
     }
 
     /// A setup with this seed, from which the other settings follow, too.
@@ -91,6 +93,12 @@ impl Setup {
     #[allow(dead_code, reason = "the fuzz target runs programs on the host")]
     pub fn with_faults(self, seed: u64) -> Self {
         Self { faults: Some(seed), ..self }
+    }
+
+    /// The same without failures and cancellations.
+    #[allow(dead_code, reason = "the fuzz target runs programs on the host")]
+    pub fn calm(self) -> Self {
+        Self { is_calm: true, ..self }
     }
 
     /// Whether the runtime has no other program, so that a drain ends it.

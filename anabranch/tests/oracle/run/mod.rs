@@ -81,12 +81,17 @@ struct Run<'p> {
     devices: Devices,
 }
 
-/// Runs the program, in the group `root` if there is one. Returns what each step observes.
+/// Runs the program, in the group `root` if there is one, on these devices. Returns what each step observes.
 ///
 /// # Errors
 /// If the runtime returns an error that no program may get, or does something that must never happen.
-pub fn run(program: &Program, rt: Arc<Runtime>, root: Option<&TaskGroup>) -> Result<Vec<Observed>, String> {
-    let mut run = Run::begin(program, rt, root).map_err(|error| error.to_string())?;
+pub fn run(
+    program: &Program,
+    rt: Arc<Runtime>,
+    root: Option<&TaskGroup>,
+    devices: Devices,
+) -> Result<Vec<Observed>, String> {
+    let mut run = Run::begin(program, rt, root, devices).map_err(|error| error.to_string())?;
     let mut seen = Vec::new();
     for (i, step) in program.steps.iter().enumerate() {
         seen.push(run.step(i, step).map_err(|error| format!("step {i}: {error}"))?);
@@ -96,7 +101,12 @@ pub fn run(program: &Program, rt: Arc<Runtime>, root: Option<&TaskGroup>) -> Res
 }
 
 impl<'p> Run<'p> {
-    fn begin(program: &Program, rt: Arc<Runtime>, root: Option<&'p TaskGroup>) -> Result<Self, Error> {
+    fn begin(
+        program: &Program,
+        rt: Arc<Runtime>,
+        root: Option<&'p TaskGroup>,
+        devices: Devices,
+    ) -> Result<Self, Error> {
         let witness = Witness::new(program.setup);
         let buffers = program.buffers.iter().enumerate();
         let mut run = Self {
@@ -122,7 +132,7 @@ impl<'p> Run<'p> {
             called: Arc::default(),
             callbacks: 0,
             passed_on: Vec::new(),
-            devices: Devices::of(&witness.setup),
+            devices,
             witness,
         };
         results::take_failures();
@@ -301,7 +311,10 @@ impl<'p> Run<'p> {
                 };
                 tasks::parts(scope, i, [from, to], &self.objects, step, &self.witness)
             }
-            Step::Replays(ref step) => replays::submit(scope, i, &self.buffers, &self.objects, step),
+            Step::Replays(ref step) => {
+                let setup = &self.witness.setup;
+                replays::submit(scope, i, &self.buffers, &self.objects, step, setup, &self.devices)
+            }
             Step::OnCluster(step) => {
                 let (AnyBuffer::R1(from), AnyBuffer::R1(to)) =
                     (&self.buffers[step.from], &self.buffers[step.to])

@@ -13,9 +13,10 @@ use crate::{
 use anabranch::{
     Error, Failure, Failures,
     device::{Device, Simulated, SimulatedBuilder},
+    grid::Neighborhood,
     interface::{Over, TaskBuilder},
     prelude::*,
-    recorded::{Input, Value},
+    recorded::{Input, InputOutput, Mask, Output, Value},
 };
 use std::{
     collections::BTreeMap,
@@ -32,9 +33,9 @@ type Both = (Arc<Simulated>, Arc<dyn Device>);
 
 /// The devices of a program.
 pub struct Devices {
-    all: Vec<Both>,
-    /// Whether other programs use them, too.
-    are_shared: bool,
+    all: Vec<Arc<dyn Device>>,
+    /// Those that only this program uses, which may fail.
+    own: Vec<Arc<Simulated>>,
 }
 
 /// What all devices have done.
@@ -67,9 +68,9 @@ fn build(number: u64, builder: SimulatedBuilder) -> Both {
     (Arc::clone(&device), device as Arc<dyn Device>)
 }
 
-/// The number in the name of a device.
-pub fn number(name: &str) -> usize {
-    name.strip_prefix("device ").and_then(|number| number.parse().ok()).expect("the name of a device")
+/// The number in the name of a simulated device.
+pub fn number(name: &str) -> Option<usize> {
+    name.strip_prefix("device ")?.parse().ok()
 }
 
 /// The devices of all programs without faults, on one node or on several.
@@ -83,6 +84,7 @@ fn shared(on_nodes: bool) -> &'static [Both; 3] {
 }
 
 /// A device that refuses some memory, fails and is lost as the seed says.
+#[allow(dead_code, reason = "the tests on a GPU have other devices")]
 fn failing(number: u64, seed: u64) -> Both {
     let drawn = |what: u64, below: u64| mix(mix(seed, number), what) % below;
     let mut builder = Simulated::builder().delays(seed, Duration::from_micros(drawn(0, 3) * 15));
@@ -100,19 +102,28 @@ fn failing(number: u64, seed: u64) -> Both {
 }
 
 impl Devices {
+    #[allow(dead_code, reason = "the tests on a GPU have other devices")]
     pub fn of(setup: &Setup) -> Self {
         let devices = 0..setup.devices;
         match setup.faults {
             Some(seed) => {
-                let all = devices.map(|number| failing(number as u64, seed)).collect();
-                Self { all, are_shared: false }
+                let (own, all) = devices.map(|number| failing(number as u64, seed)).unzip();
+                Self { all, own }
             }
-            None => Self { all: shared(setup.nodes.is_some())[devices].to_vec(), are_shared: true },
+            None => {
+                let shared = &shared(setup.nodes.is_some())[devices];
+                Self::given(shared.iter().map(|(_, device)| Arc::clone(device)).collect())
+            }
         }
     }
 
+    /// Devices that never fail.
+    pub fn given(all: Vec<Arc<dyn Device>>) -> Self {
+        Self { all, own: Vec::new() }
+    }
+
     pub fn get(&self, number: usize) -> &Arc<dyn Device> {
-        &self.all[number].1
+        &self.all[number]
     }
 
     /// Checks these failures, which are all that the program has seen: a task fails by itself only if a
@@ -121,7 +132,7 @@ impl Devices {
         let chains = failures.iter().flat_map(|failures| failures.iter()).flat_map(Failure::chain);
         let roots: BTreeMap<_, _> =
             chains.filter_map(|failure| Some((ptr::from_ref(failure), fault(&failure.cause)?))).collect();
-        for (number, (device, _)) in self.all.iter().enumerate().filter(|_| !roots.is_empty()) {
+        for (number, device) in self.own.iter().enumerate().filter(|_| !roots.is_empty()) {
             let count = |what: &str| {
                 roots.values().filter(|fault| (fault.device, fault.what) == (number, what)).count() as u64
             };
@@ -141,7 +152,7 @@ impl Devices {
 
 impl Drop for Devices {
     fn drop(&mut self) {
-        for (device, _) in self.all.iter().filter(|_| !self.are_shared) {
+        for device in &self.own {
             let counts = device.counts();
             let is_lost = device.timeline().is_lost().is_some();
             WORK.launches.fetch_add(counts.launches, Relaxed);
@@ -168,15 +179,68 @@ fn mixed(bits: Value<'_, u64>) -> Value<'_, u64> {
     (product << 23) | (product >> 41)
 }
 
-/// The value at a point, from what depends on the seed and on the element before.
-fn value<'t, const D: usize>(begin: Value<'t, u64>, from: Input<'t, u64, D>) -> Value<'t, u64> {
-    let zero = from.here() ^ from.here();
-    let indices = (0..3).map(|d| if d < D { from.index(d).convert() } else { zero });
-    mixed(indices.fold(begin, |hash, index| mixed(hash ^ index)) ^ from.here())
+/// What a recorded kernel computes: the values of [`computed`](crate::program::computed).
+#[derive(Clone, Copy)]
+pub struct Computed<const D: usize> {
+    seed: u64,
+    /// Whether the seed of a replay depends on its number: see [`Replays::seed`](crate::program::Replays).
+    is_replayed: bool,
+    /// How far it reads around each point.
+    radius: usize,
+    /// The size of the buffer that it reads.
+    extent: [usize; D],
 }
 
-/// Submits a recorded kernel to a device, or to the host if there is none. Its values are those of
-/// [`computed`](crate::program::computed) for one element.
+impl<const D: usize> Computed<D> {
+    pub fn new(step: &Compute, seed: usize, is_replayed: bool, from: &Buffer<u64, D>) -> Self {
+        let radius = step.recorded_radius().expect("a recorded kernel");
+        Self { seed: seed as u64, is_replayed, radius, extent: from.extent().0 }
+    }
+
+    pub fn reads(self) -> Neighborhood<D> {
+        neighborhood([self.radius; D])
+    }
+
+    pub fn update(self) -> impl for<'t> FnOnce((Input<'t, u64, D>, InputOutput<'t, u64, D>)) {
+        move |(from, to)| to.set(self.value(to.here(), || to.replay(), from))
+    }
+
+    pub fn write(self) -> impl for<'t> FnOnce((Input<'t, u64, D>, Output<'t, u64, D>)) {
+        move |(from, to)| to.set(self.value(from.here() ^ from.here(), || to.replay(), from))
+    }
+
+    /// The value at a point, from the element before and from the elements around the point that the buffer
+    /// has.
+    fn value<'t>(
+        self,
+        before: Value<'t, u64>,
+        replay: impl Fn() -> Value<'t, u32>,
+        from: Input<'t, u64, D>,
+    ) -> Value<'t, u64> {
+        let seeded = before ^ self.seed;
+        let seeded = if self.is_replayed { seeded ^ (replay().convert::<u64>() << 24) } else { seeded };
+        let zero = from.here() ^ from.here();
+        let indices = (0..3).map(|d| if d < D { from.index(d).convert() } else { zero });
+        let begin = indices.fold(mixed(seeded), |hash, index| mixed(hash ^ index));
+        let (width, radius) = (2 * self.radius + 1, self.radius as isize);
+        let offsets = GridBox::full([width; D]).points().map(|p| p.0.map(|i| i as isize - radius));
+        offsets.fold(begin, |hash, offset| {
+            let next = mixed(hash ^ from.at_or(offset, 0));
+            self.is_inside(offset, from).map_or(next, |is_inside| is_inside.select(next, hash))
+        })
+    }
+
+    /// Whether the buffer has the element at an offset from the point; `None` if it always does.
+    fn is_inside<'t>(self, offset: [isize; D], from: Input<'t, u64, D>) -> Option<Mask<'t>> {
+        let along = (0..D).filter(|d| offset[*d] != 0).map(|d| match offset[d] {
+            by @ ..0 => from.index(d).ge(by.unsigned_abs() as u32),
+            by => from.index(d).lt(self.extent[d].saturating_sub(by as usize) as u32),
+        });
+        along.reduce(|a, b| a & b)
+    }
+}
+
+/// Submits a recorded kernel to a device, or to the host if there is none.
 pub fn compute<const D: usize>(
     scope: Scope<'_>,
     i: usize,
@@ -193,13 +257,11 @@ where
         None => task.on_host(),
         Some(device) => task.on(device),
     };
-    let task = task.read(from, one_to_one());
-    if step.update {
-        task.update(to, one_to_one()).each(|(from, to)| to.set(value(mixed(to.here() ^ i as u64), from)))
-    } else {
-        let nothing = mix(i as u64, 0);
-        task.write(to, one_to_one())
-            .each(|(from, to)| to.set(value((from.here() ^ from.here()) ^ nothing, from)))
+    let computed = Computed::new(step, i, false, from);
+    let task = task.read(from, computed.reads());
+    match step.update {
+        true => task.update(to, one_to_one()).each(computed.update()),
+        false => task.write(to, one_to_one()).each(computed.write()),
     }
 }
 

@@ -1,21 +1,24 @@
 //! Records sequences and replays them.
 
 use super::{
-    buffers::AnyBuffer,
+    buffers::{AnyBuffer, with_rank},
+    on_device::{Computed, Devices},
     scope::Scope,
     state::{ObjectRef, State},
     tasks::{self, Tiled},
 };
 use crate::{
     model::name,
-    program::{Compute, Reduction, Replays, computed, padded},
+    program::{Compute, Reduction, Replays, Setup, Split, computed, padded},
 };
 use anabranch::{
     Error, SequenceBody,
+    device::Device,
     grid::{Chunk, RangeMapper},
     interface::{Over, SequenceTask},
     prelude::*,
 };
+use std::sync::Arc;
 
 impl Tiled for SequenceTask<'_, 1, Over, ()> {
     fn tiled(self, _: usize, _: usize) -> Self {
@@ -35,11 +38,23 @@ pub fn submit(
     buffers: &[AnyBuffer],
     objects: &[HostObject<State>],
     step: &Replays,
+    setup: &Setup,
+    devices: &Devices,
 ) -> Result<TaskHandle, Error> {
     let sequence = scope.record(name(i), |body| {
-        step.body.iter().enumerate().try_for_each(|(place, kernel)| {
-            let kernel = Kernel { step: i, place, fails: step.fails, compute: *kernel };
-            match (&buffers[kernel.compute.from], &buffers[kernel.compute.to]) {
+        step.body.iter().enumerate().try_for_each(|(place, compute)| {
+            let kernel = Kernel { step: i, place, fails: step.fails, compute: *compute };
+            let buffers = (&buffers[compute.from], &buffers[compute.to]);
+            let whole = with_rank!(buffers.0, b => GridBox::full(b.extent()).cast::<3>());
+            if let Some(place) = compute.place_in_sequence(setup, scope.rt.node(), &whole) {
+                let device = place.device().map(|device| devices.get(device));
+                return match buffers {
+                    (AnyBuffer::R1(from), AnyBuffer::R1(to)) => record_on(body, from, to, kernel, device),
+                    (AnyBuffer::R2(from), AnyBuffer::R2(to)) => record_on(body, from, to, kernel, device),
+                    _ => unreachable!("{compute:?} is no kernel for a device"),
+                };
+            }
+            match buffers {
                 (AnyBuffer::R1(from), AnyBuffer::R1(to)) => record(body, from, to, kernel),
                 (AnyBuffer::R1(from), AnyBuffer::R2(to)) => record(body, from, to, kernel),
                 (AnyBuffer::R2(from), AnyBuffer::R1(to)) => record(body, from, to, kernel),
@@ -74,6 +89,46 @@ struct Kernel {
     compute: Compute,
 }
 
+/// Begins a task of a sequence, with these chunks.
+fn begin<'b, const K: usize>(
+    body: &'b SequenceBody<'b>,
+    place: usize,
+    space: GridBox<3>,
+    split: Split,
+) -> SequenceTask<'b, K, Over, ()>
+where
+    for<'a> SequenceTask<'a, K, Over, ()>: Tiled,
+{
+    let task = body.task(Replays::name(place)).over(space.cast::<K>()).granularity(split.granularity);
+    let task = split.chunks.into_iter().fold(task, SequenceTask::chunks);
+    split.tiles.into_iter().fold(task, |task, [rows, cols]| task.tiled(rows, cols))
+}
+
+/// Records a recorded kernel, for a device or, if there is none, for the host.
+fn record_on<const D: usize>(
+    body: &SequenceBody<'_>,
+    from: &Buffer<u64, D>,
+    to: &Buffer<u64, D>,
+    kernel: Kernel,
+    device: Option<&Arc<dyn Device>>,
+) -> Result<(), Error>
+where
+    for<'a> SequenceTask<'a, D, Over, ()>: Tiled,
+{
+    let Kernel { step, place, compute, .. } = kernel;
+    let task = begin::<D>(body, place, compute.target, compute.split);
+    let task = match device {
+        None => task.on_host(),
+        Some(device) => task.on(device),
+    };
+    let computed = Computed::new(&compute, Replays::seed(step, place, 0), true, from);
+    let task = task.read(from, computed.reads());
+    match compute.update {
+        true => task.update(to, one_to_one()).each(computed.update()),
+        false => task.write(to, one_to_one()).each(computed.write()),
+    }
+}
+
 fn record<const A: usize, const B: usize>(
     body: &SequenceBody<'_>,
     from: &Buffer<u64, A>,
@@ -85,11 +140,8 @@ where
 {
     let Kernel { step, place, fails, compute } = kernel;
     let Compute { read_pattern, target, write_pattern, update, split, .. } = compute;
-    let space = write_pattern.index_space(B, &target).cast::<B>();
-    let task = body.task(Replays::name(place)).over(space).granularity(split.granularity);
-    let task = split.chunks.into_iter().fold(task, SequenceTask::chunks);
-    let task = split.tiles.into_iter().fold(task, |task, [rows, cols]| task.tiled(rows, cols));
-    let task = task.read(from, read_pattern);
+    let space = write_pattern.index_space(B, &target);
+    let task = begin::<B>(body, place, space, split).read(from, read_pattern);
     // The new value at a point of the index space, whose element is `before`.
     let value = move |tile: &Tile<B>, from: &ReadView<u64, A, AnyBoxes<A>>, p: [usize; B], before: u64| {
         let chunk = Chunk { range: GridBox::new(p, p.map(|i| i + 1)), global: tile.global() };
@@ -133,10 +185,7 @@ where
     for<'a> SequenceTask<'a, A, Over, ()>: Tiled,
 {
     let Reduction { space, op, include, split, .. } = sum;
-    let task = body.task(Replays::name(place)).over(space.cast::<A>()).granularity(split.granularity);
-    let task = split.chunks.into_iter().fold(task, SequenceTask::chunks);
-    let task = split.tiles.into_iter().fold(task, |task, [rows, cols]| task.tiled(rows, cols));
-    let task = task.read(from, one_to_one());
+    let task = begin::<A>(body, place, space, split).read(from, one_to_one());
     let task = if include { task.reduce_into(to, op) } else { task.reduce(to, op) };
     task.kernel(move |tile, (from, to)| {
         let seed = Replays::seed(step, place, tile.replay());

@@ -75,7 +75,9 @@ pub fn fault(cause: &Cause) -> Option<Fault> {
         DeviceError::Lost { device, .. } => (device, "lost"),
         _ => return None,
     };
-    Some(Fault { device: on_device::number(device), what })
+    // The devices of the tests on a GPU have other names, and never fail.
+    let device = on_device::number(device).unwrap_or_else(|| resume_unwind(Box::new(cause.to_string())));
+    Some(Fault { device, what })
 }
 
 /// The name of the task, and what else the model knows about the failure.
@@ -148,9 +150,10 @@ pub fn refusal(error: Error) -> Observation {
             Mistake::OutsideBuffer { .. } => Observation::Refused(Refusal::Outside),
             _ => unexpected(error.into()),
         },
-        Error::Device { error: DeviceError::Lost { device, .. }, .. } => {
-            Observation::Refused(Refusal::Lost(on_device::number(&device)))
-        }
+        Error::Device { error: DeviceError::Lost { device, .. }, .. } => match on_device::number(&device) {
+            Some(device) => Observation::Refused(Refusal::Lost(device)),
+            None => resume_unwind(Box::new(format!("{device} is lost"))),
+        },
         error => unexpected(error),
     }
 }
