@@ -34,7 +34,7 @@
 //! | part of the interface | types and traits |
 //! |---|---|
 //! | building a task | [`NewTask`], [`NewTasks`], [`TaskBuilder`], [`IndexSpace`], and its kind: [`Over`], [`Once`], [`Each`], [`Collective`] |
-//! | building a task of a sequence | [`NewSequenceTask`], [`SequenceTask`] |
+//! | building a task of a sequence | [`NewSequenceTask`], [`SequenceTask`], [`SequenceShaderTask`], [`SequenceRecordedTask`] |
 //! | accesses to buffers | [`Read`], [`Write`], [`Update`], [`Reduce`], which implement [`Access`] and [`KernelAccess`]; bound: [`BoundBuffer`], [`BoundReduction`] |
 //! | effects | [`Effect`] with an order: [`Sequential`], [`Exclusive`], [`Relaxed`]; [`PartEffect`]; [`Communicates`]; [`HasEffects`] says which objects have which |
 //! | tuples of accesses | [`AccessList`], [`KernelAccessList`], [`Append`], [`Declaration`] |
@@ -68,7 +68,10 @@ pub use crate::{
             access::{RecordedAccess, RecordedAccessList},
             reduce::RecordedOperator,
         },
-        sequence::builder::{NewSequenceTask, SequenceTask},
+        sequence::{
+            builder::{NewSequenceTask, SequenceTask},
+            on_device::{SequenceRecordedTask, SequenceShaderTask},
+        },
         shader::{
             ShaderTask,
             access::{OperandType, ShaderAccess, ShaderAccessList, ShaderElement},

@@ -18,10 +18,10 @@ pub(super) type Launch<'rt, const K: usize, L> =
 /// A task that has a recorded kernel for devices, and is to get the kernel that the host runs.
 #[must_use = "a task is submitted by `kernel`"]
 pub struct RecordedTask<'rt, const K: usize, L> {
-    task: TaskBuilder<'rt, K, Over, L>,
+    pub(super) task: TaskBuilder<'rt, K, Over, L>,
     /// The hints of the kernel on the host.
-    on_host: Hints<K>,
-    recording: Recording,
+    pub(super) on_host: Hints<K>,
+    pub(super) recording: Recording,
     /// If a device runs the shader of the task.
     shader: Option<Launch<'rt, K, L>>,
 }

@@ -31,6 +31,7 @@ use crate::{
 };
 use anabranch_graph::command::Work;
 use anabranch_grid::{Chunk, RangeMapper};
+use anabranch_kernel::Recording;
 use std::{cell::RefCell, ops::ControlFlow, slice, sync::Arc};
 
 /// A task of a [sequence](super::Sequence) that has only a name so far.
@@ -58,8 +59,8 @@ impl<'r> NewSequenceTask<'r> {
 #[derive(Debug)]
 #[must_use = "a task is recorded by `kernel`, `each` or `host`"]
 pub struct SequenceTask<'r, const K: usize, S, L> {
-    task: TaskBuilder<'r, K, S, L>,
-    recorder: &'r RefCell<Recorder>,
+    pub(super) task: TaskBuilder<'r, K, S, L>,
+    pub(super) recorder: &'r RefCell<Recorder>,
 }
 
 impl<'r, const K: usize, S, L> SequenceTask<'r, K, S, L> {
@@ -287,13 +288,26 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
         self.task.check_is_on_host()?;
+        self.record_kernel(kernel, |_, _| Ok(()))
+    }
+
+    /// Records a kernel for the host, with a check of the declaration.
+    pub(super) fn record_kernel<F>(
+        self,
+        kernel: F,
+        check: impl FnOnce(&Declaration<'_, K>, &L::Bound) -> Result<(), Error>,
+    ) -> Result<(), Error>
+    where
+        L: AccessList<K> + KernelAccessList + Clone + Send + Sync,
+        F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
+    {
         let kernel = Arc::new(kernel);
         let (template, by_submission) = (Template::of(&self.task), Arc::clone(&kernel));
         let submit: Submit = Box::new(move |replay| {
             let (kernel, number) = (Arc::clone(&by_submission), replay.number);
             template.begin(replay).kernel(move |tile, views| kernel(&tile.in_replay(number), views))
         });
-        self.record(kernel, submit, |_, _| Ok(()))
+        self.record(kernel, submit, check)
     }
 
     /// Records the task as a recorded kernel: see [`TaskBuilder::each`].
@@ -306,10 +320,18 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         L: RecordedAccessList<K> + KernelAccessList + Clone + Send + Sync,
     {
         let recording = self.task.recording(closure)?;
+        self.record_recording(recording)
+    }
+
+    /// Records a recorded kernel.
+    pub(super) fn record_recording(mut self, recording: Recording) -> Result<(), Error>
+    where
+        L: RecordedAccessList<K> + KernelAccessList + Clone + Send + Sync,
+    {
         let core = self.task.core;
         if core.several_nodes().is_none() {
             match self.task.program_on_device(&recording)? {
-                Some(_) => self.recorder.borrow_mut().is_submitted = true,
+                Some(_) => self.submit_in_replays(),
                 None => self.task.place = KernelPlace::Host,
             }
         }
@@ -324,7 +346,12 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         })
     }
 
-    fn record<F>(
+    /// Lets each replay submit the tasks, because a device runs this one.
+    pub(super) fn submit_in_replays(&self) {
+        self.recorder.borrow_mut().is_submitted = true;
+    }
+
+    pub(super) fn record<F>(
         self,
         function: Arc<F>,
         submit: Submit,

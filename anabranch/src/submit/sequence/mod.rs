@@ -10,6 +10,7 @@
 
 pub(crate) mod builder;
 mod needs;
+pub(crate) mod on_device;
 mod owner;
 mod planned;
 mod recorder;

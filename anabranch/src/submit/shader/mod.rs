@@ -63,7 +63,7 @@ where
     /// also if the shader has a fixed number of [groups](Wgsl::groups): [`Error::OneNodeOnly`]. Nothing is
     /// submitted then.
     pub fn submit(self) -> Result<TaskHandle, Error> {
-        match self.program(true)? {
+        match self.task.shader_program(&self.shader, true)? {
             Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice(&self.shader)),
             None => Err(self.task.core.refuse(Error::NoDevice { task: self.task.label.clone() })),
         }
@@ -78,8 +78,8 @@ where
         L: AccessList<K>,
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
-        let must = matches!(self.device()?, Some((_, true)));
-        match self.program(must)? {
+        let must = matches!(self.task.shader_device(&self.shader)?, Some((_, true)));
+        match self.task.shader_program(&self.shader, must)? {
             Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice(&self.shader)),
             None => self.task.on_host().kernel(kernel),
         }
@@ -94,7 +94,7 @@ where
     where
         L: RecordedAccessList<K>,
     {
-        match self.program(false)? {
+        match self.task.shader_program(&self.shader, false)? {
             Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice(&self.shader)),
             None => self.task.each(closure),
         }
@@ -112,24 +112,28 @@ where
     where
         L: RecordedAccessList<K> + 'rt,
     {
-        let chosen = self.program(false)?;
         let Self { task, shader } = self;
+        let chosen = task.shader_program(&shader, false)?;
         let launch = |chosen| -> Launch<'rt, K, L> {
             Box::new(move |task| task.launch_on(chosen, &ShaderOnDevice(&shader)))
         };
         RecordedTask::new(task, closure, chosen.map(launch))
     }
+}
 
+impl<const K: usize, L> TaskBuilder<'_, K, Over, L>
+where
+    L: ShaderAccessList<K> + KernelAccessList,
+{
     /// The device that runs the shader, and the program there; `None` if the task runs on the host, or if it
     /// is not the shader that `must` run and the device takes none.
-    fn program(&self, must: bool) -> Result<Option<Chosen>, Error> {
-        let Self { task, shader } = self;
-        let (core, label) = (task.core, &task.label);
+    pub(super) fn shader_program(&self, shader: &Wgsl, must: bool) -> Result<Option<Chosen>, Error> {
+        let (core, label) = (self.core, &self.label);
         let source = shader.source::<K>(L::OPERANDS);
         let refused = |error| core.refuse(Error::Shader { task: label.clone(), error: Box::new(error) });
         let checked = source.and_then(|source| core.programs.shader(source)).map_err(refused)?;
-        match self.device()? {
-            Some((device, _)) => task.choose(device, must, core.programs.shader_on(device, &checked)),
+        match self.shader_device(shader)? {
+            Some((device, _)) => self.choose(device, must, core.programs.shader_on(device, &checked)),
             None => Ok(None),
         }
     }
@@ -138,14 +142,13 @@ where
     ///
     /// # Errors
     /// If it is to run on a device and there are several nodes, with a number of groups for one.
-    fn device(&self) -> Result<Option<Possible<'_>>, Error> {
-        let Self { task, shader } = self;
-        match task.device() {
-            Some((_, must)) if shader.has_fixed_groups() && task.core.several_nodes().is_some() => match must
+    pub(super) fn shader_device(&self, shader: &Wgsl) -> Result<Option<Possible<'_>>, Error> {
+        match self.device() {
+            Some((_, must)) if shader.has_fixed_groups() && self.core.several_nodes().is_some() => match must
             {
                 true => {
-                    let what = format!("the shader of {} has `groups` and not `tiles`", task.label);
-                    Err(task.core.refuse(Error::OneNodeOnly { what }))
+                    let what = format!("the shader of {} has `groups` and not `tiles`", self.label);
+                    Err(self.core.refuse(Error::OneNodeOnly { what }))
                 }
                 false => Ok(None),
             },

@@ -13,6 +13,7 @@
 use super::{
     Model, Task,
     causes::NotDone,
+    groups::MOST_LISTED,
     observation::{Captured, Observation, Observed, Refusal, Report},
 };
 use crate::program::{Program, Step, When};
@@ -122,13 +123,24 @@ impl Model<'_> {
     }
 }
 
-/// The report without copies, and whether it had any.
-fn without_copies(report: &Option<Report>) -> (Option<Report>, bool) {
-    let Some(Report(failures, skipped)) = report else { return (None, false) };
-    let others: Vec<_> = failures.iter().filter(|text| copy_of(text).is_none()).cloned().collect();
-    let had_copies = others.len() < failures.len();
-    let report = (!others.is_empty() || *skipped > 0).then_some(Report(others, *skipped));
-    (report, had_copies)
+/// Whether a report may be seen where the model has another one, which knows nothing of copies. Copies take
+/// the places of younger failures in a list that is full.
+fn may_report(seen: &Option<Report>, wanted: &Option<Report>) -> bool {
+    let nothing = Report(Vec::new(), 0);
+    let (Report(seen, skipped), Report(wanted, wanted_skipped)) =
+        (seen.as_ref().unwrap_or(&nothing), wanted.as_ref().unwrap_or(&nothing));
+    let without_copies = |texts: &'_ [String]| -> Vec<String> {
+        texts.iter().filter(|text| copy_of(text).is_none()).cloned().collect()
+    };
+    let (others, wanted) = (without_copies(seen), without_copies(wanted));
+    let is_full = seen.len() == MOST_LISTED && others.len() < seen.len();
+    let is_listed = if is_full { wanted.starts_with(&others) } else { wanted == others };
+    is_listed && skipped == wanted_skipped
+}
+
+/// Whether a report has copies.
+fn has_copies(report: &Option<Report>) -> bool {
+    report.iter().any(|Report(failures, _)| failures.iter().any(|text| copy_of(text).is_some()))
 }
 
 /// Whether a program whose devices fail may see this in a step.
@@ -145,17 +157,15 @@ pub fn is_possible(program: &Program, i: usize, seen: &Observed, expected: &Obse
     };
     let is_what = match (&seen.what, &expected.what) {
         (Observation::Report(report, captured), Observation::Report(wanted, wanted_captured)) => {
-            let (report, had_copies) = without_copies(report);
-            let (wanted, _) = without_copies(wanted);
             // A report takes the place of what was captured, and so does the failure of the capture if it has
             // one link.
-            let is_capture = had_copies && matches!(step, Step::Barrier { .. });
-            (report == wanted || is_capture && report.is_none())
-                && (captured == wanted_captured || captured.is_none() && had_copies)
+            let has_copies = has_copies(report);
+            let is_capture = has_copies && matches!(step, Step::Barrier { .. });
+            (may_report(report, wanted) || is_capture && may_report(report, &None))
+                && (captured == wanted_captured || captured.is_none() && has_copies)
         }
         (Observation::GroupReports(seen), Observation::GroupReports(wanted)) => {
-            let without = |reports: &[_]| reports.iter().map(|r| without_copies(r).0).collect::<Vec<_>>();
-            without(seen) == without(wanted)
+            seen.len() == wanted.len() && seen.iter().zip(wanted).all(|(a, b)| may_report(a, b))
         }
         (seen, wanted) => seen == wanted,
     };

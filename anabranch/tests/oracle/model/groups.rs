@@ -5,6 +5,9 @@ use crate::program::{GROUPS, is_within};
 use anabranch::Status;
 use std::collections::BTreeSet;
 
+/// The runtime lists this many failures in a report, the oldest ones, and counts the others.
+pub(super) const MOST_LISTED: usize = 64;
+
 /// All groups in the order in which they were made. The first stands for tasks in no group.
 pub(super) struct Groups {
     all: Vec<Group>,
@@ -95,7 +98,7 @@ impl Groups {
         let (failures, skipped) = (std::mem::take(&mut group.failures), std::mem::take(&mut group.skipped));
         // Copies that have failed are not known here.
         (!failures.is_empty() || skipped > 0)
-            .then(|| Report(failures.into_iter().map(describe).collect(), skipped))
+            .then(|| Report(failures.into_iter().take(MOST_LISTED).map(describe).collect(), skipped))
     }
 
     /// The number of groups, without the one that stands for tasks in no group.
