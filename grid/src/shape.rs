@@ -64,20 +64,18 @@ pub struct OneBox<const D: usize> {
     first: [usize; D],
     /// Without a box, the size is 0.
     size: [usize; D],
-    /// Whether there is no box: in 0 dimensions the size does not say it.
-    is_empty: bool,
+    /// 1 if there is no box, otherwise 0: in 0 dimensions the size does not say it. It is a whole word, because
+    /// views with their shapes are copied in words, and a processor that loads a word waits until a byte of
+    /// it that was just stored is in the cache.
+    is_empty: usize,
 }
 
 impl<const D: usize> OneBox<D> {
-    const NONE: Self = Self { first: [0; D], size: [0; D], is_empty: true };
+    const NONE: Self = Self { first: [0; D], size: [0; D], is_empty: 1 };
 
     #[inline]
     fn of(range: Option<&GridBox<D>>) -> Self {
-        range.map_or(Self::NONE, |range| Self {
-            first: range.min().0,
-            size: range.extent().0,
-            is_empty: false,
-        })
+        range.map_or(Self::NONE, |range| Self { first: range.min().0, size: range.extent().0, is_empty: 0 })
     }
 
     /// Whether the box has a point with the coordinate of `point` along an axis.
@@ -129,7 +127,7 @@ impl<const D: usize> RegionShape<D> for OneBox<D> {
 
     #[inline]
     fn on_line(&self, point: [usize; D]) -> (usize, usize) {
-        let Some(last) = D.checked_sub(1) else { return (0, usize::from(!self.is_empty)) };
+        let Some(last) = D.checked_sub(1) else { return (0, 1 - self.is_empty) };
         let mut is_outside = false;
         each_axis_before(last, |axis| is_outside |= !self.spans(axis, point));
         (self.first[last], none_if(is_outside, self.size[last]))
@@ -249,13 +247,9 @@ impl<const D: usize> RegionShape<D> for AnyBoxes<D> {
 
     #[inline]
     fn new(boxes: &[GridBox<D>]) -> Self {
-        Self {
-            largest: match boxes {
-                [] => OneBox::NONE,
-                [only] => OneBox::of(Some(only)),
-                several => largest_of(several),
-            },
-        }
+        // A function that returned the shape itself would leave it in memory, from where it would be copied.
+        let largest = if boxes.len() > 1 { largest_of(boxes) } else { 0 };
+        Self { largest: OneBox::of(boxes.get(largest)) }
     }
 
     #[inline]
@@ -264,9 +258,10 @@ impl<const D: usize> RegionShape<D> for AnyBoxes<D> {
     }
 }
 
+/// The number of the largest of these boxes.
 #[inline(never)]
-fn largest_of<const D: usize>(boxes: &[GridBox<D>]) -> OneBox<D> {
-    OneBox::of(boxes.iter().max_by_key(|range| range.len()))
+fn largest_of<const D: usize>(boxes: &[GridBox<D>]) -> usize {
+    (0..boxes.len()).max_by_key(|&at| boxes[at].len()).unwrap_or(0)
 }
 
 macro_rules! shapes {
