@@ -4,6 +4,7 @@ use super::frames;
 use anabranch::device::DeviceKind;
 use anabranch_store::Reader;
 use std::{
+    env,
     io::{Write as _, stderr},
     path::Path,
 };
@@ -14,10 +15,15 @@ fn tolerance(steps: u64) -> f32 {
     if steps <= 34 { 1e-6 } else { 2e-5 }
 }
 
-/// The name of a device that computes on the processor: the tests are the same on machines with a GPU.
+/// The name of a device that computes on the processor, so that the tests are the same on machines with a GPU.
+/// `.ci/gpu` names another one, or says `gpu`.
 pub fn device() -> Option<String> {
-    let found =
-        anabranch_gpu::adapters().into_iter().find(|adapter| adapter.info.kind == DeviceKind::Software);
+    let wanted = env::var("ANABRANCH_TEST_DEVICE").ok();
+    let found = anabranch_gpu::adapters().into_iter().find(|adapter| match wanted.as_deref() {
+        None => adapter.info.kind == DeviceKind::Software,
+        Some("gpu") => adapter.info.kind != DeviceKind::Software,
+        Some(name) => adapter.info.name.contains(name),
+    });
     if found.is_none() {
         // Not `eprintln!`, which the test harness captures.
         let _ = writeln!(stderr(), "skipped: runs on a device (need the package mesa-vulkan-drivers)");

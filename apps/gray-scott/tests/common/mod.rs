@@ -18,7 +18,9 @@ use tempfile::TempDir;
 
 /// The program in `folder`, with these arguments and without settings from the environment.
 pub fn program(folder: &Path, args: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gray-scott"));
+    // `.ci/gpu` carries it to another machine.
+    let carried = std::env::var_os("ANABRANCH_TEST_PROGRAM");
+    let mut command = Command::new(carried.unwrap_or_else(|| env!("CARGO_BIN_EXE_gray-scott").into()));
     command.args(args.split_whitespace()).current_dir(folder);
     command.env_remove("ANABRANCH_NUM_THREADS").env_remove("ANABRANCH_DEVICE");
     command
