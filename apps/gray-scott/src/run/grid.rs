@@ -477,6 +477,7 @@ impl Output for Band<'_, '_> {
 mod tests {
     use super::*;
     use crate::parameters::Parameters;
+    use anabranch::device::Simulated;
     use std::{
         sync::mpsc::{Receiver, Sender, channel},
         time::Duration,
@@ -497,18 +498,21 @@ mod tests {
         let _deadline = testing::deadline();
         for queue in [0, 1, 2, 3, 4, 7] {
             for (threads, sweeps) in [(1, 1), (2, 3)] {
-                runs_ahead_by(queue, threads, sweeps);
+                runs_ahead_by(queue, threads, sweeps, None);
+                let slow = Simulated::builder().delays(sweeps, Duration::from_micros(300)).build();
+                runs_ahead_by(queue, threads, sweeps, Some(Arc::new(slow)));
             }
         }
     }
 
-    fn runs_ahead_by(queue: usize, threads: usize, sweeps: u64) {
+    /// Frames leave a device, too, while it computes later ones.
+    fn runs_ahead_by(queue: usize, threads: usize, sweeps: u64, device: Option<Arc<dyn Device>>) {
         let patience = Duration::from_millis(20);
         let rt = Runtime::builder().threads(threads).build().unwrap();
         let parameters = Parameters { rows: 5, cols: 6, ..Parameters::default() };
         let accounts = Accounts::default();
         let mut grid =
-            Grid::new(&rt, Start::initial(parameters), Simd::detect(), None, queue, false, &accounts)
+            Grid::new(&rt, Start::initial(parameters), Simd::detect(), device, queue, false, &accounts)
                 .unwrap();
         let (computed, progress) = channel::<u64>();
         let (open, gate) = channel::<()>();
