@@ -23,9 +23,12 @@ pub(crate) type Payload = Box<dyn Any + Send>;
 /// assert_eq!(panic.to_string(), "a job panicked: no such file");
 /// # Ok::<(), anabranch_par::PoolError>(())
 /// ```
+// In a box, so that a result without a value is one word, which calls return in a register.
 #[derive(thiserror::Error)]
-#[error("{origin} panicked: {}", self.message().unwrap_or("(no message)"))]
-pub struct Panic {
+#[error("{} panicked: {}", self.0.origin, self.message().unwrap_or("(no message)"))]
+pub struct Panic(Box<Parts>);
+
+struct Parts {
     origin: Origin,
     content: Content,
 }
@@ -56,23 +59,28 @@ struct Opaque(Mutex<Option<Payload>>);
 impl Panic {
     /// A panic of a loop's item.
     pub(crate) fn of_item(index: usize, payload: Payload) -> Self {
-        Self { origin: Origin::Item(index), content: Content::new(payload) }
+        Self::new(Origin::Item(index), payload)
     }
 
     /// A panic of a job.
     pub(crate) fn of_job(payload: Payload) -> Self {
-        Self { origin: Origin::Job, content: Content::new(payload) }
+        Self::new(Origin::Job, payload)
     }
 
     /// A panic of a call.
     pub(crate) fn of_call(payload: Payload) -> Self {
-        Self { origin: Origin::Call, content: Content::new(payload) }
+        Self::new(Origin::Call, payload)
+    }
+
+    #[cold]
+    fn new(origin: Origin, payload: Payload) -> Self {
+        Self(Box::new(Parts { origin, content: Content::new(payload) }))
     }
 
     /// The item of the loop whose closure panicked: the first one, if several did. `None` if no loop
     /// panicked.
     pub fn index(&self) -> Option<usize> {
-        match self.origin {
+        match self.0.origin {
             Origin::Item(index) => Some(index),
             Origin::Job | Origin::Call => None,
         }
@@ -80,7 +88,7 @@ impl Panic {
 
     /// The message of the panic, if it has one.
     pub fn message(&self) -> Option<&str> {
-        match &self.content {
+        match &self.0.content {
             Content::Literal(message) => Some(message),
             Content::Formatted(message) => Some(message),
             Content::Other(_) => None,
@@ -89,7 +97,7 @@ impl Panic {
 
     /// The payload of the panic, as [`catch_unwind`] returns it.
     pub fn into_payload(self) -> Box<dyn Any + Send> {
-        match self.content {
+        match self.0.content {
             Content::Literal(message) => message,
             Content::Formatted(message) => message,
             Content::Other(payload) => payload.into_inner(),
