@@ -63,7 +63,7 @@ impl Node {
         match (outcome, &head.part) {
             (Ok(Ok(())), None) => {}
             (Ok(Ok(())), Some(part)) => core.part_is_done(part),
-            (Ok(Err(cause)), _) => self.work_has_failed(cause, core),
+            (Ok(Err(cause)), _) => self.work_has_failed(*cause, core),
             (Err(payload), _) => self.body_has_panicked(payload, core),
         }
     }
@@ -80,13 +80,16 @@ impl Node {
         if self.is_queued() { self.keep_outcome(cause) } else { self.fail_with(cause, core) }
     }
 
-    /// Opens the span of the task. A subscriber is the program's code, and may panic: then the task fails,
-    /// and its body is skipped.
-    fn open_span(&self, head: &Head) -> Result<Option<EnteredSpan>, Cause> {
+    /// Opens the span of the task. What a node does around its part of a task has none: it is no run of the
+    /// task. A subscriber is the program's code, and may panic: then the task fails, and its body is skipped.
+    fn open_span(&self, head: &Head) -> Result<Option<Box<EnteredSpan>>, Box<Cause>> {
+        if !head.has_span() {
+            return Ok(None);
+        }
         catch_unwind(AssertUnwindSafe(|| head.span())).map_err(|payload| {
             let cause = Cause::from_panic(payload, None);
             self.task().skip_body(&Arc::new(self.failure(self.label.clone(), cause.clone())));
-            cause
+            Box::new(cause)
         })
     }
 
@@ -109,14 +112,14 @@ impl Node {
         self.fail(failure);
     }
 
-    fn run_or_skip(&self, head: &Head, core: &Core) -> Result<(), Cause> {
+    fn run_or_skip(&self, head: &Head, core: &Core) -> Result<(), Box<Cause>> {
         if let Some(part) = &head.part
             && let Some(failure) = core.poison_of(part)
         {
             drop(self.poison_with(&failure));
         }
         if head.is_poisoned() || head.is_cancelled() {
-            return self.skip(core);
+            return Err(self.skip(core));
         }
         let compute = core.executor.compute();
         // Parallel loops inside the task run on the threads of the runtime.
@@ -125,7 +128,7 @@ impl Node {
 
     /// Skips the body of a task that is poisoned or cancelled. Returns the reason.
     #[cold]
-    fn skip(&self, core: &Core) -> Result<(), Cause> {
+    fn skip(&self, core: &Core) -> Box<Cause> {
         let cause = self.poison().map_or(Cause::Cancelled, |failure| Cause::skipped(&failure));
         let why = Arc::new(self.failure(self.label.clone(), cause.clone()));
         // How a task of a queue ends is not decided yet.
@@ -133,7 +136,7 @@ impl Node {
             self.count_skipped(&why, core);
         }
         self.task().skip_body(&why);
-        Err(cause)
+        Box::new(cause)
     }
 
     /// Counts a skipped task for the next report, unless the program has cancelled the task at the root.
@@ -334,16 +337,15 @@ impl Following {
 }
 
 impl Head {
-    /// The span of a task. What a node does around its part of a task has none: it is no run of the task.
-    fn span(&self) -> Option<EnteredSpan> {
-        match self.has_span() {
-            false => None,
+    /// The span of a task, if there is a subscriber.
+    fn span(&self) -> Option<Box<EnteredSpan>> {
+        match self.is_permitted() {
             // It must run. A panic of a subscriber has printed its message.
-            true if self.is_permitted() => {
+            true => {
                 let open = AssertUnwindSafe(|| task_span(&self.label));
                 catch_unwind(open).unwrap_or_else(discard)
             }
-            true => task_span(&self.label),
+            false => task_span(&self.label),
         }
     }
 

@@ -134,7 +134,8 @@ pub(crate) trait Body: Send + 'static {
 /// A node with the type of its body erased.
 pub(crate) trait Task: Job {
     fn head(&self) -> &Head;
-    fn begin_body(&self, compute: &Compute, later: Later<'_>) -> Result<(), Cause>;
+    /// Begins the body. The cause is in a box, so that the result is one word, which is returned in a register.
+    fn begin_body(&self, compute: &Compute, later: Later<'_>) -> Result<(), Box<Cause>>;
     fn skip_body(&self, why: &Arc<Failure>);
     fn end_body(&self, well: bool);
 }
@@ -172,8 +173,8 @@ impl<B: Body> Task for Entry<B> {
         &self.head
     }
 
-    fn begin_body(&self, compute: &Compute, later: Later<'_>) -> Result<(), Cause> {
-        self.body.with(|body| body.begin(compute, later))
+    fn begin_body(&self, compute: &Compute, later: Later<'_>) -> Result<(), Box<Cause>> {
+        self.body.with(|body| body.begin(compute, later).map_err(Box::new))
     }
 
     fn skip_body(&self, why: &Arc<Failure>) {
