@@ -12,12 +12,19 @@ fn main() {}
 
 #[cfg(unix)]
 mod forks {
-    use anabranch::{Runtime, prelude::*};
+    use anabranch::{
+        Runtime,
+        device::{Device, Simulated},
+        prelude::*,
+    };
     use std::{
         future::Future,
         panic::{AssertUnwindSafe, catch_unwind},
         pin::pin,
-        sync::mpsc::{Sender, channel},
+        sync::{
+            Arc,
+            mpsc::{Sender, channel},
+        },
         task::{Context, Poll, Waker},
     };
     use testing::fork::in_child;
@@ -78,6 +85,15 @@ mod forks {
         for (rt, task, end) in busy_runtimes() {
             let group = rt.group("group");
             let u = rt.buffer_from(&[1, 2, 3]).unwrap();
+            let device: Arc<dyn Device> = Arc::new(Simulated::new());
+            let sequence = |device: Option<&Arc<dyn Device>>| {
+                rt.record("sequence", |body| {
+                    let task = body.task("add").over([3]).update(&u, one_to_one());
+                    let task = device.into_iter().fold(task, |task, device| task.on(device));
+                    task.each(|(u,)| u.set(u.here() + 1))
+                })
+            };
+            let sequences = [sequence(None).unwrap(), sequence(Some(&device)).unwrap()];
             let object = rt.host_object(1);
             let fences = [rt.fence(&u).unwrap(), rt.fence(&u).unwrap()];
             let barriers = [rt.barrier(), rt.barrier()];
@@ -89,6 +105,10 @@ mod forks {
                 assert!(is_forked(rt.task("more").once().effect(&object, sequential()).host(|_| ())));
                 assert!(is_forked(rt.task("more").over([3]).write(&u, one_to_one()).kernel(|_, _| ())));
                 assert!(is_forked(group.task("more").once().host(|()| ())));
+                for sequence in &sequences {
+                    assert!(is_forked(sequence.replay(2)));
+                    assert!(is_forked(sequence.replay_until(2, &u, |_| true)));
+                }
                 assert!(is_forked(rt.fence(&u)) && is_forked(rt.barrier_with(u.capture())));
                 assert!(panics(|| drop(rt.barrier())) && panics(|| drop(group.barrier())));
                 assert!(panics(|| drop(rt.buffer::<u8, 1>([1]))) && panics(|| drop(rt.host_object(1))));

@@ -46,7 +46,10 @@ impl Submitted {
     }
 
     pub(super) fn replay(&self, owner: &Owner, replays: u64) -> Result<TaskHandle, Error> {
-        let _turn = self.take_turn(owner.running.core());
+        let core = owner.running.core();
+        // Before any lock, which another thread may have held when the process was forked.
+        core.id().check_process("submit")?;
+        let _turn = self.take_turn(core);
         if replays > 0 {
             self.needs.check(owner)?;
         }
@@ -56,7 +59,7 @@ impl Submitted {
                 break;
             }
             // The tasks of this replay tell the handle. With several nodes, all submit the same tasks.
-            let is_last = owner.is_cancelled() && owner.running.core().several_nodes().is_none();
+            let is_last = owner.is_cancelled() && core.several_nodes().is_none();
             self.submit(owner, number, &mut submitted)?;
             if is_last {
                 break;
