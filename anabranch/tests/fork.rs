@@ -106,7 +106,7 @@ mod forks {
                 assert!(is_forked(rt.task("more").over([3]).write(&u, one_to_one()).kernel(|_, _| ())));
                 assert!(is_forked(group.task("more").once().host(|()| ())));
                 for sequence in &sequences {
-                    assert!(is_forked(sequence.replay(2)));
+                    assert!(is_forked(sequence.replay(0)) && is_forked(sequence.replay(2)));
                     assert!(is_forked(sequence.replay_until(2, &u, |_| true)));
                 }
                 assert!(is_forked(rt.fence(&u)) && is_forked(rt.barrier_with(u.capture())));

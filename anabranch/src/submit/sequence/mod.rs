@@ -159,7 +159,7 @@ impl Sequence {
     /// are submitted one by one, each of them may also be refused for the reasons of a task, and those before
     /// it are submitted then.
     pub fn replay(&self, replays: u64) -> Result<TaskHandle, Error> {
-        self.owner.check_deadline()?;
+        self.owner.check_replay()?;
         match &self.how {
             How::Planned(planned) => planned.replay(&self.owner, replays),
             How::Submitted(submitted) => submitted.replay(&self.owner, replays),
@@ -212,7 +212,7 @@ impl Sequence {
         T: Element,
     {
         let owner = &self.owner;
-        owner.check_deadline()?;
+        owner.check_replay()?;
         let name = format!("condition of {}", owner.label.name());
         let task = NewTask::new(owner.running.core(), owner.group.as_ref(), name, Location::caller());
         match &self.how {

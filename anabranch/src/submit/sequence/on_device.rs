@@ -1,5 +1,5 @@
 //! Tasks of a sequence with a shader, and with a recorded kernel for devices beside a kernel for the host.
-//! Where the task runs is decided when it is recorded.
+//! Which of its forms a task has is decided when it is recorded.
 
 use super::{
     builder::SequenceTask,

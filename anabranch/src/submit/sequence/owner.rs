@@ -29,9 +29,11 @@ impl Owner {
         Limits { token: self.group.as_ref().map(|group| group.token().clone()), deadline: self.deadline }
     }
 
-    /// Checks that the nodes need not agree on a moment.
-    pub(super) fn check_deadline(&self) -> Result<(), Error> {
+    /// Checks that this process may submit replays, and that the nodes need not agree on a moment.
+    pub(super) fn check_replay(&self) -> Result<(), Error> {
         let core = self.running.core();
+        // Before any lock, which another thread may have held when the process was forked.
+        core.id().check_process("submit")?;
         // A dry run tells what several nodes would do.
         let are_several = core.nodes() > 1 || core.several_nodes().is_some();
         if self.deadline.is_none() || !are_several {

@@ -47,8 +47,6 @@ impl Submitted {
 
     pub(super) fn replay(&self, owner: &Owner, replays: u64) -> Result<TaskHandle, Error> {
         let core = owner.running.core();
-        // Before any lock, which another thread may have held when the process was forked.
-        core.id().check_process("submit")?;
         let _turn = self.take_turn(core);
         if replays > 0 {
             self.needs.check(owner)?;

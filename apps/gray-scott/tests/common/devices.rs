@@ -24,6 +24,9 @@ pub fn device() -> Option<String> {
         Some("gpu") => adapter.info.kind != DeviceKind::Software,
         Some(name) => adapter.info.name.contains(name),
     });
+    if let (None, Some(wanted)) = (&found, &wanted) {
+        panic!("no device is named `{wanted}`");
+    }
     if found.is_none() {
         // Not `eprintln!`, which the test harness captures.
         let _ = writeln!(stderr(), "skipped: runs on a device (need the package mesa-vulkan-drivers)");
