@@ -245,8 +245,9 @@ impl Runtime {
     /// ```
     ///
     /// A recorded task is a [kernel](crate::interface::SequenceTask::kernel), a [recorded
-    /// kernel](crate::interface::SequenceTask::each) or a [host task](crate::interface::SequenceTask::host),
-    /// with any accesses to buffers, reductions and sequential effects. On the host of one node, all of them
+    /// kernel](crate::interface::SequenceTask::each), a [shader](crate::interface::SequenceTask::shader) or a
+    /// [host task](crate::interface::SequenceTask::host), with any accesses to buffers, reductions and
+    /// sequential effects. On the host of one node, all of them
     /// run on the threads that run kernels, so a host task of a sequence should not block. With [several
     /// nodes](crate::guide::nodes) and on devices a replay submits its tasks one by one, with the same
     /// results.

@@ -38,6 +38,9 @@ fn record(body: &SequenceBody<'_>, u: &Buffer<u32, 1>, v: &Buffer<u32, 1>) -> Re
     })
 }
 
+/// How many replays there are.
+const REPLAYS: u64 = 7 + 3 + 5;
+
 /// What some replays lead to, among other tasks.
 fn replayed(rt: &Runtime) -> Result<Vec<u32>, Error> {
     let start = (0..LEN as u32).map(|x| x.wrapping_mul(0x9e37_79b9)).collect::<Vec<_>>();
@@ -59,13 +62,19 @@ fn replays_on_a_gpu_have_the_results_of_those_on_the_host() {
     let expected = replayed(&Runtime::builder().threads(1).build().unwrap()).unwrap();
     assert_eq!(replayed(&Runtime::builder().threads(3).build().unwrap()).unwrap(), expected);
     let Some(gpu) = gpu() else { return };
+    // The GPU takes part: with at least one batch for each replay.
+    let batches = || gpu.timeline().submitted();
     for threads in [1, 2, 3, 4, 8] {
         let rt = Runtime::builder().threads(threads).device(&gpu).build().unwrap();
+        let before = batches();
         assert_eq!(replayed(&rt).unwrap(), expected, "{threads} threads");
+        assert!(batches() - before >= REPLAYS, "{threads} threads");
     }
     for nodes in [1, 2, 3] {
         let builder = Runtime::builder().threads(2).device(&gpu);
+        let before = batches();
         let results = local_nodes(nodes).builder(builder).run(|rt| replayed(&rt));
+        assert!(batches() - before >= REPLAYS * u64::from(nodes), "{nodes} nodes");
         for (node, result) in results.into_iter().enumerate() {
             assert_eq!(result.unwrap(), expected, "node {node} of {nodes}");
         }
@@ -152,4 +161,56 @@ fn a_shader_of_a_sequence_is_checked_when_it_is_recorded_and_fails_with_task_and
     assert!(error.contains("step in replay 3 of wrong") && error.contains("accessed [99]"), "{error}");
     assert!(rt.wait().is_err());
     assert!(rt.fence(&u).unwrap().wait().is_err());
+}
+
+/// Adds a number to what each tile of 4 × 8 points shares.
+const TILES: &str = "
+var<workgroup> block: array<u32, 32>;
+fn group(id: vec3u, local: vec3u, index: u32) {
+    let place = first_point() + id.xy * vec2u(8u, 4u) + local.xy;
+    let is_inside = all(place < end_point());
+    if is_inside {
+        block[index] = u_get(place.y, place.x);
+    }
+    workgroupBarrier();
+    if is_inside {
+        u_set(place.y, place.x, block[index] + added());
+    }
+}
+";
+
+#[test]
+fn shaders_of_a_sequence_have_parameters_and_tiles_and_a_fixed_number_of_groups_on_one_node_only() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let tiles = |rt: &Runtime| {
+        let u = rt.buffer::<u32, 2>([10, 12]);
+        rt.task("start").over([10, 12]).write(&u, one_to_one()).each(|(u,)| u.set(1))?;
+        let sequence = rt.record("tiles", |body| {
+            [5_u32, 7].into_iter().try_for_each(|added| {
+                let task = body.task("tiles").over([10, 12]).on(&gpu).update(&u, one_to_one());
+                let shader = Wgsl::new(TILES).names(["u"]).parameter("added", added);
+                task.shader(shader.tiles([4, 8], [4, 8])).submit()
+            })
+        })?;
+        sequence.replay(3)?;
+        Ok::<_, Error>(rt.fence(&u)?.wait()?.into_vec())
+    };
+    assert_eq!(tiles(&Runtime::builder().threads(2).build().unwrap()).unwrap(), [37; 120]);
+    for result in local_nodes(2).threads(1).run(|rt| {
+        assert_eq!(tiles(&rt)?, [37; 120]);
+        let u = rt.buffer_from(&anabranch::ndarray::Array2::from_elem((8, 8), 1_u32))?;
+        let refused = rt.record("groups", |body| {
+            let task = body.task("groups").over([8, 8]).on(&gpu).update(&u, one_to_one());
+            let shader = Wgsl::new(TILES).names(["u"]).parameter("added", 1_u32);
+            task.shader(shader.groups([4, 8], [2, 1])).submit()
+        });
+        Ok::<_, Error>(refused.unwrap_err())
+    }) {
+        let error = result.unwrap();
+        assert!(
+            matches!(error, Error::OneNodeOnly { .. }) && error.to_string().contains("`tiles`"),
+            "{error}"
+        );
+    }
 }

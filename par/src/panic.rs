@@ -23,7 +23,7 @@ pub(crate) type Payload = Box<dyn Any + Send>;
 /// assert_eq!(panic.to_string(), "a job panicked: no such file");
 /// # Ok::<(), anabranch_par::PoolError>(())
 /// ```
-// In a box, so that a result without a value is one word, which calls return in a register.
+// The parts are in a box, so that a result without a value is one word, which a call returns in a register.
 #[derive(thiserror::Error)]
 #[error("{} panicked: {}", self.0.origin, self.message().unwrap_or("(no message)"))]
 pub struct Panic(Box<Parts>);

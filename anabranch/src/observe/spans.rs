@@ -6,8 +6,8 @@
 use crate::label::TaskLabel;
 use tracing::{Level, debug_span, level_filters::LevelFilter, span::EnteredSpan};
 
-/// The span of a task that runs on this thread, or is skipped. In a box, so that most tasks, which have none,
-/// copy one word.
+/// The span of a task that runs on this thread, or is skipped. The span is in a box, so that most tasks,
+/// which have none, copy one word.
 #[inline]
 pub(crate) fn task_span(label: &TaskLabel) -> Option<Box<EnteredSpan>> {
     is_enabled().then(|| enter_task(label))

@@ -31,7 +31,6 @@ use crate::{
 };
 use anabranch_graph::command::Work;
 use anabranch_grid::{Chunk, RangeMapper};
-use anabranch_kernel::Recording;
 use std::{cell::RefCell, ops::ControlFlow, slice, sync::Arc};
 
 /// A task of a [sequence](super::Sequence) that has only a name so far.
@@ -159,7 +158,7 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
             template.begin(replay).submit_once(move |views| function(number, views).map(|_| ()))
         });
         self.record_host(function, |recorder, declaration, labels, units| {
-            recorder.add(declaration, labels, units, submit)
+            recorder.add(declaration, &labels, units, submit)
         })
     }
 
@@ -255,13 +254,13 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         self.with(TaskBuilder::precise)
     }
 
-    /// Sets the device that runs the recorded kernel: see [`TaskBuilder::on`]. Then each replay submits the
-    /// tasks of the sequence, as with several nodes: see [`Sequence::replay`](super::Sequence::replay).
+    /// Sets the device that runs the recorded kernel or the shader: see [`TaskBuilder::on`]. Then each replay
+    /// submits the tasks of the sequence, as with several nodes: see [`Sequence::replay`](super::Sequence::replay).
     pub fn on(self, device: &Arc<dyn Device>) -> Self {
         self.with(|task| task.on(device))
     }
 
-    /// Lets the threads of the runtime run the recorded kernel, also if the runtime has a device: see
+    /// Lets the threads of the runtime run the task, also if the runtime has a device: see
     /// [`TaskBuilder::on_host`].
     pub fn on_host(self) -> Self {
         self.with(TaskBuilder::on_host)
@@ -320,21 +319,11 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         L: RecordedAccessList<K> + KernelAccessList + Clone + Send + Sync,
     {
         let recording = self.task.recording(closure)?;
-        self.record_recording(recording)
-    }
-
-    /// Records a recorded kernel.
-    pub(super) fn record_recording(mut self, recording: Recording) -> Result<(), Error>
-    where
-        L: RecordedAccessList<K> + KernelAccessList + Clone + Send + Sync,
-    {
-        let core = self.task.core;
-        if core.several_nodes().is_none() {
-            match self.task.program_on_device(&recording)? {
-                Some(_) => self.submit_in_replays(),
-                None => self.task.place = KernelPlace::Host,
-            }
+        if let Some(chosen) = self.task.program_on_device(&recording)? {
+            return self.record_on_device(chosen, recording);
         }
+        self.task.place = KernelPlace::Host;
+        let core = self.task.core;
         let function = Arc::new(recorded::function::<K, L>(core.programs.of(&recording), &recording));
         let recording = Arc::new(recording);
         let (template, by_submission) = (Template::of(&self.task), Arc::clone(&recording));
@@ -346,12 +335,7 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         })
     }
 
-    /// Lets each replay submit the tasks, because a device runs this one.
-    pub(super) fn submit_in_replays(&self) {
-        self.recorder.borrow_mut().is_submitted = true;
-    }
-
-    pub(super) fn record<F>(
+    fn record<F>(
         self,
         function: Arc<F>,
         submit: Submit,
@@ -376,7 +360,7 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         let flush_denormals = hints.flush_denormals;
         let units: Box<dyn Units> =
             Box::new(KernelUnits::<K, L, F> { bound, chunks: chunks.clone(), function, flush_denormals });
-        let added = recorder.borrow_mut().add(&declaration, labels, units, submit);
+        let added = recorder.borrow_mut().add(&declaration, &labels, units, submit);
         added.map_err(|error| core.refuse(error))
     }
 }

@@ -1,12 +1,13 @@
 //! Sequences: tasks that are recorded once and replayed.
 //!
 //! [`Runtime::record`](crate::Runtime::record) gives its closure a [`SequenceBody`], whose tasks are built as
-//! those of the runtime ([`builder`]). Each becomes [`units`] without its types, in the [`recorder`], and a
+//! those of the runtime ([`builder`]; [`on_device`] has those with a shader, or with other kernels for devices
+//! than for the host). Each becomes [`units`] without its types, in the [`recorder`], and a
 //! [`template`]. On the host of one node, the sequence is
 //! [`planned`]: when the closure returns, the graph derives the order of the units, once. A
 //! [`replay`](Sequence::replay) is one task with the accesses of all, whose body executes the units
 //! ([`replays`]): see [`replay`](crate::execute::replay). With several nodes and on devices a replay is
-//! [`submitted`]: the templates become tasks.
+//! [`submitted`]: the templates become tasks, if all that they [need](needs) is there.
 
 pub(crate) mod builder;
 mod needs;
@@ -22,7 +23,8 @@ mod units;
 pub use self::{owner::DeadlineExceeded, replays::ReplayUntil};
 
 use self::{
-    builder::NewSequenceTask, owner::Owner, planned::Planned, recorder::Recorder, submitted::Submitted,
+    builder::NewSequenceTask, needs::Needs, owner::Owner, planned::Planned, recorder::Recorder,
+    submitted::Submitted,
 };
 use super::task::NewTask;
 use crate::{
@@ -85,9 +87,9 @@ impl Sequence {
         let is_submitted = core.nodes() > 1 || core.several_nodes().is_some();
         let recorder = RefCell::new(Recorder { is_submitted, ..Recorder::default() });
         body(&SequenceBody { core, group, recorder: &recorder })?;
-        let Recorder { tasks, parts, submits, needs, is_submitted } = recorder.into_inner();
+        let Recorder { tasks, parts, submits, is_submitted } = recorder.into_inner();
         let how = if is_submitted {
-            How::Submitted(Arc::new(Submitted::new(submits, needs)))
+            How::Submitted(Arc::new(Submitted::new(submits, Needs::new(parts.accesses()))))
         } else {
             How::Planned(Planned::new(core, &label, tasks, parts))
         };

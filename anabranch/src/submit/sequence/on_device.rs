@@ -1,5 +1,5 @@
 //! Tasks of a sequence with a shader, and with a recorded kernel for devices beside a kernel for the host.
-//! Which of its forms a task has is decided when it is recorded.
+//! Where the task runs is decided when it is recorded.
 
 use super::{
     builder::SequenceTask,
@@ -11,12 +11,22 @@ use crate::{
     submit::{
         access::list::{AccessList, KernelAccessList},
         each_on_device::RecordedTask,
+        launch::declaration::Declaration,
         recorded::{access::RecordedAccessList, check_recording},
-        shader::{Wgsl, access::ShaderAccessList},
-        task::{index_space::Over, kernel_place::KernelPlace, tile::Tile},
+        shader::{ShaderOnDevice, Wgsl, access::ShaderAccessList},
+        task::{
+            TaskBuilder,
+            index_space::Over,
+            kernel_place::KernelPlace,
+            on_device::{Chosen, RecordingOnDevice},
+            tile::Tile,
+        },
     },
 };
-use std::{cell::RefCell, fmt, sync::Arc};
+use anabranch_graph::command::Work;
+use anabranch_grid::Chunk;
+use anabranch_kernel::Recording;
+use std::{cell::RefCell, fmt, slice, sync::Arc};
 
 /// A task of a [sequence](super::Sequence) that has a shader, and is to get what runs where the shader
 /// cannot. As a [`ShaderTask`](crate::interface::ShaderTask).
@@ -100,13 +110,8 @@ where
     /// # Errors
     /// As [`ShaderTask::submit`](crate::interface::ShaderTask::submit).
     pub fn submit(self) -> Result<(), Error> {
-        match self.task.task.shader_program(&self.shader, true)? {
-            Some(_) => self.record(),
-            None => {
-                let task = &self.task.task;
-                Err(task.core.refuse(Error::NoDevice { task: task.label.clone() }))
-            }
-        }
+        let chosen = self.task.task.shader_only(&self.shader)?;
+        self.record(chosen)
     }
 
     /// Records the task with a kernel for the host: see [`SequenceTask::kernel`].
@@ -117,9 +122,8 @@ where
     where
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
-        let must = matches!(self.task.task.shader_device(&self.shader)?, Some((_, true)));
-        match self.task.task.shader_program(&self.shader, must)? {
-            Some(_) => self.record(),
+        match self.task.task.shader_or_kernel(&self.shader)? {
+            Some(chosen) => self.record(chosen),
             None => self.task.on_host().kernel(kernel),
         }
     }
@@ -134,7 +138,7 @@ where
         L: RecordedAccessList<K>,
     {
         match self.task.task.shader_program(&self.shader, false)? {
-            Some(_) => self.record(),
+            Some(chosen) => self.record(chosen),
             None => self.task.each(closure),
         }
     }
@@ -153,25 +157,20 @@ where
     {
         let Self { task, shader } = self;
         let chosen = task.task.shader_program(&shader, false)?;
-        let record = |_| -> RecordShader<'r, K, L> { Box::new(|task| Self { task, shader }.record()) };
+        let record =
+            |chosen| -> RecordShader<'r, K, L> { Box::new(|task| Self { task, shader }.record(chosen)) };
         Ok(SequenceRecordedTask { shader: chosen.map(record), ..task.each_on_device(closure)? })
     }
 
-    /// Records the shader, which a device runs.
-    fn record(self) -> Result<(), Error> {
+    /// Records the shader, which this device runs.
+    fn record(self, chosen: Chosen) -> Result<(), Error> {
         let Self { task, shader } = self;
-        task.submit_in_replays();
         let template = Template::of(&task.task);
-        let submit: Submit = Box::new(move |replay| template.begin(replay).shader(shader.clone()).submit());
-        // The device runs the whole index space at once.
-        task.chunks(1).record(on_device_only::<K, L>(), submit, |_, _| Ok(()))
+        let submit: Submit = Box::new(move |replay| {
+            template.begin(replay).launch_on(chosen.clone(), &ShaderOnDevice(&shader))
+        });
+        task.record_submitted(submit, |_, _| Ok(()))
     }
-}
-
-/// The kernel on the host of a task that never runs there.
-fn on_device_only<const K: usize, L: AccessList<K>>()
--> Arc<impl for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static> {
-    Arc::new(|_: &Tile<K>, _: L::Views<'_>| unreachable!("a device runs the shader"))
 }
 
 impl<const K: usize, L> SequenceRecordedTask<'_, K, L>
@@ -192,13 +191,52 @@ where
         if let Some(record) = shader {
             return record(task);
         }
-        if task.task.program_on_device(&recording)?.is_some() {
-            return task.record_recording(recording);
+        if let Some(chosen) = task.task.program_on_device(&recording)? {
+            return task.record_on_device(chosen, recording);
         }
         (task.task.hints, task.task.place) = (on_host, KernelPlace::Host);
         let core = task.task.core;
         task.record_kernel(kernel, |declaration, bound| {
             check_recording::<K, L>(core, &recording, declaration, bound)
         })
+    }
+}
+
+impl<const K: usize, L> SequenceTask<'_, K, Over, L> {
+    /// Records a recorded kernel, which this device runs.
+    pub(super) fn record_on_device(self, chosen: Chosen, recording: Recording) -> Result<(), Error>
+    where
+        L: RecordedAccessList<K> + KernelAccessList + Clone + Send + Sync,
+    {
+        let core = self.task.core;
+        let recording = Arc::new(recording);
+        let (template, by_submission) = (Template::of(&self.task), Arc::clone(&recording));
+        let submit: Submit = Box::new(move |replay| {
+            let recording = by_submission.in_replay(replay.number);
+            template.begin(replay).launch_on(chosen.clone(), &RecordingOnDevice(&recording))
+        });
+        self.record_submitted(submit, |declaration, bound| {
+            check_recording::<K, L>(core, &recording, declaration, bound)
+        })
+    }
+
+    /// Records a task that a device runs, the whole index space at once. Each replay submits it.
+    fn record_submitted(
+        self,
+        submit: Submit,
+        check: impl FnOnce(&Declaration<'_, K>, &L::Bound) -> Result<(), Error>,
+    ) -> Result<(), Error>
+    where
+        L: AccessList<K>,
+    {
+        let Self { task, recorder } = self;
+        let TaskBuilder { core, group, label, space, hints, accesses, .. } = task;
+        let whole = Chunk::whole(space);
+        let mut declaration = Declaration::new(core, group, &label, whole, slice::from_ref(&whole));
+        hints.record(&mut declaration, Work::Kernel { space: space.cast() });
+        let bound = accesses.declare(&mut declaration).map_err(|error| core.refuse(error))?;
+        check(&declaration, &bound)?;
+        let added = recorder.borrow_mut().add_submitted(&declaration, &L::labels(&bound), submit);
+        added.map_err(|error| core.refuse(error))
     }
 }

@@ -1,7 +1,6 @@
 //! The tasks of a sequence while they are recorded, and what they amount to together.
 
 use super::{
-    needs::{Named, Needs},
     template::Submit,
     units::{Recorded, Units},
 };
@@ -13,7 +12,7 @@ use crate::{
     submit::launch::declaration::Declaration,
 };
 use anabranch_graph::{
-    Access, Effect, Mode, ObjectId,
+    Access, BufferId, Effect, Mode, ObjectId,
     command::{BufferAccess, erase},
     repeat::{Repeat, Unit, check},
 };
@@ -28,8 +27,6 @@ pub(crate) struct Recorder {
     pub(super) parts: Parts,
     /// How a replay submits each task, if it does.
     pub(super) submits: Vec<Submit>,
-    /// What it needs then.
-    pub(super) needs: Needs,
     /// Whether a replay submits the tasks. Then they need no units.
     pub(super) is_submitted: bool,
 }
@@ -37,13 +34,33 @@ pub(crate) struct Recorder {
 /// The units of recorded tasks, without their functions.
 #[derive(Clone, Default)]
 pub(super) struct Parts {
+    /// What the units access. A task that each replay submits is one unit here, and none in `units`.
     repeat: Repeat,
     units: Vec<PlannedUnit>,
     /// The number of tasks.
     tasks: usize,
-    pub(super) buffers: Named,
+    buffers: Named,
     /// For recorded runtimes: the labels of host objects.
     objects: Vec<(ObjectId, String)>,
+}
+
+/// The label and rank of each buffer that tasks access.
+#[derive(Clone, Default)]
+struct Named(Vec<(BufferId, (Label, usize))>);
+
+impl Named {
+    fn add(&mut self, buffer: BufferId, label: &(Label, usize)) {
+        if self.0.iter().all(|(known, _)| *known != buffer) {
+            self.0.push((buffer, label.clone()));
+        }
+    }
+
+    /// The access, with the label and rank of its buffer.
+    fn name(&self, access: Access) -> (Access, Label, usize) {
+        let found = self.0.iter().find(|(known, _)| *known == access.buffer);
+        let (label, rank) = found.expect("a task accesses it").1.clone();
+        (access, label, rank)
+    }
 }
 
 /// What the tasks of a sequence are together: a task to others, and a plan inside.
@@ -67,16 +84,15 @@ impl Recorder {
     pub(super) fn add<const K: usize>(
         &mut self,
         declaration: &Declaration<'_, K>,
-        labels: Vec<(Label, usize)>,
+        labels: &[(Label, usize)],
         units: Box<dyn Units>,
         submit: Submit,
     ) -> Result<(), Error> {
-        check(&declaration.accesses).map_err(|error| declaration.explain(error, &labels))?;
-        self.submits.push(submit);
-        self.needs.add(&declaration.accesses, &labels);
         if self.is_submitted {
-            return Ok(());
+            return self.add_submitted(declaration, labels, submit);
         }
+        check(&declaration.accesses).map_err(|error| declaration.explain(error, labels))?;
+        self.submits.push(submit);
         let (task, chunks) = (self.parts.tasks, declaration.pieces.len());
         let in_pieces = |access: &&Access| {
             declaration
@@ -104,11 +120,26 @@ impl Recorder {
             self.parts.repeat.push(Unit { accesses: reduced, after, holds_back: true, ..Unit::default() });
             self.parts.units.push(PlannedUnit { task, part: Part::End, chunks });
         }
-        self.keep(declaration, &labels, units);
+        self.keep(declaration, labels, units);
         Ok(())
     }
 
-    /// Adds a task without units.
+    /// Adds a task without units: each replay submits it, and so all tasks of the sequence.
+    pub(super) fn add_submitted<const K: usize>(
+        &mut self,
+        declaration: &Declaration<'_, K>,
+        labels: &[(Label, usize)],
+        submit: Submit,
+    ) -> Result<(), Error> {
+        check(&declaration.accesses).map_err(|error| declaration.explain(error, labels))?;
+        self.is_submitted = true;
+        self.submits.push(submit);
+        self.parts.name_buffers(&declaration.accesses, labels);
+        self.parts.repeat.push(Unit::of(declaration.accesses.iter().cloned()));
+        Ok(())
+    }
+
+    /// Adds a task whose units, if it has any, have been added.
     pub(super) fn keep<const K: usize>(
         &mut self,
         declaration: &Declaration<'_, K>,
@@ -116,7 +147,7 @@ impl Recorder {
         units: Box<dyn Units>,
     ) {
         let parts = &mut self.parts;
-        parts.buffers.add(&declaration.accesses, labels);
+        parts.name_buffers(&declaration.accesses, labels);
         let labels_of_objects = declaration.record.iter().flat_map(|record| &record.objects).cloned();
         let objects = declaration.effects.iter().map(|effect| effect.object).zip(labels_of_objects);
         parts.objects.extend(objects);
@@ -138,18 +169,23 @@ impl Parts {
         let mut parts = self.clone();
         parts.repeat.push_barrier(condition.accesses.iter().cloned());
         parts.units.push(PlannedUnit { task: parts.tasks, part: Part::Chunk(0), chunks: 1 });
-        parts.buffers.extend(&of.buffers);
+        of.buffers.0.iter().for_each(|(buffer, label)| parts.buffers.add(*buffer, label));
         parts.tasks += 1;
         parts
     }
 
+    fn name_buffers(&mut self, accesses: &[Access], labels: &[(Label, usize)]) {
+        accesses.iter().zip(labels).for_each(|(access, label)| self.buffers.add(access.buffer, label));
+    }
+
+    /// What all units access together, with the label and rank of each buffer.
+    pub(super) fn accesses(&self) -> Vec<(Access, Label, usize)> {
+        self.repeat.accesses().into_iter().map(|access| self.buffers.name(access)).collect()
+    }
+
     /// What all units are together, on at most this many threads. `own` is an effect that each replay has.
     pub(super) fn whole(&self, label: &TaskLabel, own: Effect, threads: usize) -> Whole {
-        let named = |access: Access| {
-            let (label, rank) = self.buffers.get(access.buffer).clone();
-            (access, label, rank)
-        };
-        let accesses = self.repeat.accesses().into_iter().map(named).collect();
+        let accesses = self.accesses();
         let mut effects = self.repeat.effects();
         let label_of = |effect: &Effect| {
             let mut objects = self.objects.iter();

@@ -1,10 +1,8 @@
 //! Sequences with several nodes and on devices: each replay submits the tasks.
 
 use super::{
-    builder::NewSequenceTask,
     needs::Needs,
     owner::{DeadlineExceeded, Owner},
-    recorder::Recorder,
     replays::ReplayUntil,
     template::{Replay, Submit},
 };
@@ -18,7 +16,6 @@ use anabranch_grid::all;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::{
-    cell::RefCell,
     ops::ControlFlow,
     sync::{
         Arc, OnceLock,
@@ -79,7 +76,7 @@ impl Submitted {
         core.id().check_outside(CALL)?;
         let _turn = self.take_turn(core);
         if most > 0 {
-            self.needs_until(&task, buffer)?.check(owner)?;
+            self.needs.check_until(owner, buffer)?;
         }
         let (condition, met) = (Arc::new(Mutex::new(condition)), Arc::new(OnceLock::new()));
         let mut submitted = Tasks::default();
@@ -104,21 +101,6 @@ impl Submitted {
             }
         }
         Ok(ReplayUntil::new(submitted.into_handle(), met))
-    }
-
-    /// What a replay needs whose condition reads this buffer.
-    fn needs_until<T: Element, const D: usize>(
-        &self,
-        task: &NewTask<'_>,
-        buffer: &Buffer<T, D>,
-    ) -> Result<Needs, Error> {
-        let recorder = RefCell::default();
-        let condition = NewSequenceTask { task: task.clone(), recorder: &recorder }.once();
-        condition.read(buffer, all()).ends_when(|_, (_,): (&ReadView<T, D>,)| false)?;
-        let Recorder { tasks, parts, .. } = recorder.into_inner();
-        let mut needs = self.needs.clone();
-        tasks.iter().for_each(|task| needs.add_recorded(&task.accesses, &parts.buffers));
-        Ok(needs)
     }
 
     /// If the deadline has passed before this replay, submits a task that fails with it.

@@ -63,10 +63,8 @@ where
     /// also if the shader has a fixed number of [groups](Wgsl::groups): [`Error::OneNodeOnly`]. Nothing is
     /// submitted then.
     pub fn submit(self) -> Result<TaskHandle, Error> {
-        match self.task.shader_program(&self.shader, true)? {
-            Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice(&self.shader)),
-            None => Err(self.task.core.refuse(Error::NoDevice { task: self.task.label.clone() })),
-        }
+        let chosen = self.task.shader_only(&self.shader)?;
+        self.task.launch_on(chosen, &ShaderOnDevice(&self.shader))
     }
 
     /// Submits the task with a kernel for the host: see [`TaskBuilder::kernel`].
@@ -78,8 +76,7 @@ where
         L: AccessList<K>,
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
-        let must = matches!(self.task.shader_device(&self.shader)?, Some((_, true)));
-        match self.task.shader_program(&self.shader, must)? {
+        match self.task.shader_or_kernel(&self.shader)? {
             Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice(&self.shader)),
             None => self.task.on_host().kernel(kernel),
         }
@@ -125,6 +122,19 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L>
 where
     L: ShaderAccessList<K> + KernelAccessList,
 {
+    /// The device that runs the shader of a task without a kernel, and the program there.
+    pub(super) fn shader_only(&self, shader: &Wgsl) -> Result<Chosen, Error> {
+        let no_device = || self.core.refuse(Error::NoDevice { task: self.label.clone() });
+        self.shader_program(shader, true)?.ok_or_else(no_device)
+    }
+
+    /// As [`shader_program`](Self::shader_program), of a task with a kernel for the host: a device that the
+    /// task names must run the shader.
+    pub(super) fn shader_or_kernel(&self, shader: &Wgsl) -> Result<Option<Chosen>, Error> {
+        let must = matches!(self.shader_device(shader)?, Some((_, true)));
+        self.shader_program(shader, must)
+    }
+
     /// The device that runs the shader, and the program there; `None` if the task runs on the host, or if it
     /// is not the shader that `must` run and the device takes none.
     pub(super) fn shader_program(&self, shader: &Wgsl, must: bool) -> Result<Option<Chosen>, Error> {
@@ -142,7 +152,7 @@ where
     ///
     /// # Errors
     /// If it is to run on a device and there are several nodes, with a number of groups for one.
-    pub(super) fn shader_device(&self, shader: &Wgsl) -> Result<Option<Possible<'_>>, Error> {
+    fn shader_device(&self, shader: &Wgsl) -> Result<Option<Possible<'_>>, Error> {
         match self.device() {
             Some((_, must)) if shader.has_fixed_groups() && self.core.several_nodes().is_some() => match must
             {
@@ -158,7 +168,7 @@ where
 }
 
 /// A shader, as devices run it.
-struct ShaderOnDevice<'a>(&'a Wgsl);
+pub(super) struct ShaderOnDevice<'a>(pub(super) &'a Wgsl);
 
 impl<const K: usize, L: ShaderAccessList<K>> KernelOnDevice<K, L> for ShaderOnDevice<'_> {
     fn buffers(&self, bound: &L::Bound) -> Buffers {

@@ -505,7 +505,8 @@ mod tests {
         }
     }
 
-    /// Frames leave a device, too, while it computes later ones.
+    /// Checks that the computation, on the host or on this device, goes on while frames wait for storage, and
+    /// how far.
     fn runs_ahead_by(queue: usize, threads: usize, sweeps: u64, device: Option<Arc<dyn Device>>) {
         let patience = Duration::from_millis(20);
         let rt = Runtime::builder().threads(threads).build().unwrap();
