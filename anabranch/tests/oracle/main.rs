@@ -19,8 +19,11 @@ mod watch;
 
 use anabranch::Runtime;
 use program::{Program, Setup};
-use run::on_device::{self, Devices};
-use seeds::{bytes, check, print_count, report, seeds};
+use run::{
+    on_device::{self, Devices},
+    replays,
+};
+use seeds::{THREADS, bytes, check, print_count, report, report_on_threads, seeds};
 use std::{
     process::{Command, Stdio},
     sync::{
@@ -37,7 +40,6 @@ const PROGRAMS: u64 = 2500;
 const FAILING: u64 = 750;
 /// The number of programs at once, each from a thread of its own.
 const SUBMITTERS: u64 = 3;
-const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
 /// The number of setups: see [`Setup::number`].
 const SETUPS: u64 = 4;
 
@@ -92,11 +94,7 @@ fn on_threads() {
                 check(&Program::from_bytes(bytes, *setup), Arc::clone(rt), None, Devices::of(setup)).err()
             };
             if let Some(error) = fails(&bytes(seed)) {
-                // Threads may take another order the next time, so each shrunk program is tried 20 times.
-                let program = |bytes: &[u8]| Program::from_bytes(bytes, *setup);
-                report(TEST, seed, &format!("{threads} threads: {error}"), program, |bytes| {
-                    (0..20).find_map(|_| fails(bytes))
-                });
+                report_on_threads(TEST, seed, threads, *setup, &error, fails);
             }
         }
     }
@@ -120,17 +118,17 @@ fn on_devices() {
                 check(&Program::from_bytes(bytes, setup), Arc::clone(rt), None, Devices::of(&setup)).err()
             };
             if let Some(error) = fails(&bytes(seed)) {
-                let program = |bytes: &[u8]| Program::from_bytes(bytes, setup);
-                report(TEST, seed, &format!("{threads} threads: {error}"), program, |bytes| {
-                    (0..20).find_map(|_| fails(bytes))
-                });
+                report_on_threads(TEST, seed, threads, setup, &error, fails);
             }
         }
     }
     let (programs, (launches, copies)) = (seeds.end - seeds.start, on_device::work(false));
-    print_count(&format!("with devices ({launches} launches, {copies} copies)"), programs, &seeds, begin);
+    let in_sequences = replays::on_devices(false);
+    let what = format!("with devices ({launches} launches, {copies} copies, {in_sequences} in sequences)");
+    print_count(&what, programs, &seeds, begin);
     // Few programs may have no kernel for a device.
     assert!(programs < 20 || 2 * launches > programs && copies > programs, "the devices had little to do");
+    assert!(programs < 500 || 20 * in_sequences > programs, "sequences had {in_sequences} kernels there");
 }
 
 /// Each program has 1 to 3 devices of its own, which refuse memory, fail batches and are lost, and a runtime
@@ -150,10 +148,7 @@ fn on_devices_that_fail() {
             rt.and_then(|rt| check(&program, Arc::new(rt), None, Devices::of(&setup))).err()
         };
         if let Some(error) = fails(&bytes(seed)) {
-            let program = |bytes: &[u8]| Program::from_bytes(bytes, setup);
-            report(TEST, seed, &format!("{threads} threads: {error}"), program, |bytes| {
-                (0..20).find_map(|_| fails(bytes))
-            });
+            report_on_threads(TEST, seed, threads, setup, &error, fails);
         }
     }
     let (programs, work) = (seeds.end - seeds.start, on_device::work_with_faults());

@@ -4,7 +4,10 @@
 use crate::{
     model::{Captured, Model, Observation, Observed, OnNodes},
     program::{Nodes, Program, Setup, Step},
-    run::on_device::{self, Devices},
+    run::{
+        on_device::{self, Devices},
+        replays,
+    },
     seeds::{bytes, check, observe, print_count, report, seeds},
     watch::{Watch, replay},
 };
@@ -164,6 +167,8 @@ fn on_local_nodes() {
         programs < 20 || launches > programs && copies > programs,
         "{launches} launches, {copies} copies"
     );
+    let in_sequences = replays::on_devices(true);
+    assert!(programs < 100 || 5 * in_sequences > programs, "sequences had {in_sequences} kernels on devices");
 }
 
 #[test]

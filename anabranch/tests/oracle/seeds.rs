@@ -3,7 +3,7 @@
 
 use crate::{
     model::{Model, Observed, is_possible},
-    program::{Program, RECORD},
+    program::{Program, RECORD, Setup},
     run::{self, on_device::Devices},
     watch::replay,
 };
@@ -16,6 +16,9 @@ use std::{
     sync::Arc,
     time::Instant,
 };
+
+/// The numbers of threads of programs.
+pub const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
 
 /// The SplitMix64 generator.
 struct Random(u64);
@@ -99,7 +102,7 @@ fn shrunk(mut bytes: Vec<u8>, fails: impl Fn(&[u8]) -> Option<String>) -> (Vec<u
 }
 
 /// Panics with a message that shows the program of a seed which fails, and the shortest one that still does.
-/// `program` makes it of its bytes.
+/// `program` makes the program from its bytes.
 pub fn report(
     test: &str,
     seed: u64,
@@ -110,6 +113,21 @@ pub fn report(
     let (bytes, why) = shrunk(bytes(seed), fails);
     let program = program(&bytes);
     panic!("{error}\n\nshrunk: {why}\n{program:#?}\n\nTo run it again: {}", replay(test, seed));
+}
+
+/// As [`report`], for a program on this number of threads, which may take another order the next time: each
+/// shorter one is tried 20 times.
+pub fn report_on_threads(
+    test: &str,
+    seed: u64,
+    threads: usize,
+    setup: Setup,
+    error: &str,
+    fails: impl Fn(&[u8]) -> Option<String>,
+) -> ! {
+    let program = |bytes: &[u8]| Program::from_bytes(bytes, setup);
+    let fails = |bytes: &[u8]| (0..20).find_map(|_| fails(bytes));
+    report(test, seed, &format!("{threads} threads: {error}"), program, fails)
 }
 
 fn number(variable: &str) -> Option<u64> {

@@ -18,18 +18,16 @@ mod support;
 mod watch;
 
 use program::{Program, Setup};
-use run::on_device::Devices;
-use seeds::{bytes, check, print_count, report, seeds};
+use run::{on_device::Devices, replays};
+use seeds::{THREADS, bytes, check, print_count, report_on_threads, seeds};
 use std::{sync::Arc, time::Instant};
 use support::gpu;
 use watch::Watch;
 
 /// The number of programs in an ordinary run.
 const PROGRAMS: u64 = 500;
-const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
 
-/// Each program has 1 to 3 devices, which may be the same GPU, opened several times: each has memory of its
-/// own.
+/// Each program has 1 to 3 devices, which are handles of one GPU: each has memory of its own.
 #[test]
 fn on_gpus() {
     const TEST: &str = "on_gpus";
@@ -48,15 +46,15 @@ fn on_gpus() {
             rt.and_then(|rt| check(&Program::from_bytes(bytes, setup), Arc::new(rt), None, devices)).err()
         };
         if let Some(error) = fails(&bytes(seed)) {
-            let program = |bytes: &[u8]| Program::from_bytes(bytes, setup);
-            report(TEST, seed, &format!("{threads} threads: {error}"), program, |bytes| {
-                (0..20).find_map(|_| fails(bytes))
-            });
+            report_on_threads(TEST, seed, threads, setup, &error, fails);
         }
     }
     let programs = seeds.end - seeds.start;
     let batches: u64 = opened.iter().map(|device| device.timeline().submitted()).sum();
-    print_count(&format!("on GPUs ({batches} batches)"), programs, &seeds, begin);
+    let in_sequences = replays::on_devices(false);
+    let what = format!("on GPUs ({batches} batches, {in_sequences} kernels in sequences)");
+    print_count(&what, programs, &seeds, begin);
     // Few programs may have no kernel for a device.
     assert!(programs < 20 || batches > 2 * programs, "the devices had little to do");
+    assert!(programs < 200 || 20 * in_sequences > programs, "sequences had {in_sequences} kernels there");
 }

@@ -13,7 +13,6 @@
 use super::{
     Model, Task,
     causes::NotDone,
-    groups::MOST_LISTED,
     observation::{Captured, Observation, Observed, Refusal, Report},
 };
 use crate::program::{Program, Step, When};
@@ -61,7 +60,7 @@ impl Observed {
             | Observation::Captured(Captured::Failed(chain))
             | Observation::Report(None, Some(Captured::Failed(chain)))
             // A barrier whose capture has failed.
-            | Observation::Report(Some(Report(chain, 0)), None) => chain,
+            | Observation::Report(Some(Report { listed: chain, omitted: 0, skipped: 0 }), None) => chain,
             _ => &[],
         }
     }
@@ -123,24 +122,26 @@ impl Model<'_> {
     }
 }
 
-/// Whether a report may be seen where the model has another one, which knows nothing of copies. Copies take
-/// the places of younger failures in a list that is full.
+/// Whether a program may see this report where the model has that one: the model knows nothing of copies.
+/// In a list that is full, copies take the places of newer failures, which are omitted then.
 fn may_report(seen: &Option<Report>, wanted: &Option<Report>) -> bool {
-    let nothing = Report(Vec::new(), 0);
-    let (Report(seen, skipped), Report(wanted, wanted_skipped)) =
-        (seen.as_ref().unwrap_or(&nothing), wanted.as_ref().unwrap_or(&nothing));
-    let without_copies = |texts: &'_ [String]| -> Vec<String> {
-        texts.iter().filter(|text| copy_of(text).is_none()).cloned().collect()
+    let nothing = Report::default();
+    let (seen, wanted) = (seen.as_ref().unwrap_or(&nothing), wanted.as_ref().unwrap_or(&nothing));
+    let without_copies = |report: &Report| -> Vec<String> {
+        report.listed.iter().filter(|text| copy_of(text).is_none()).cloned().collect()
     };
-    let (others, wanted) = (without_copies(seen), without_copies(wanted));
-    let is_full = seen.len() == MOST_LISTED && others.len() < seen.len();
-    let is_listed = if is_full { wanted.starts_with(&others) } else { wanted == others };
-    is_listed && skipped == wanted_skipped
+    let (listed, expected) = (without_copies(seen), without_copies(wanted));
+    let failures = expected.len() as u64 + wanted.omitted;
+    let is_listed = match seen.listed.len() == Report::MOST_LISTED {
+        true => expected.starts_with(&listed) && listed.len() as u64 + seen.omitted >= failures,
+        false => listed == expected && (seen.omitted, wanted.omitted) == (0, 0),
+    };
+    is_listed && seen.skipped == wanted.skipped
 }
 
 /// Whether a report has copies.
 fn has_copies(report: &Option<Report>) -> bool {
-    report.iter().any(|Report(failures, _)| failures.iter().any(|text| copy_of(text).is_some()))
+    report.iter().flat_map(|report| &report.listed).any(|text| copy_of(text).is_some())
 }
 
 /// Whether a program whose devices fail may see this in a step.

@@ -5,9 +5,6 @@ use crate::program::{GROUPS, is_within};
 use anabranch::Status;
 use std::collections::BTreeSet;
 
-/// The runtime lists this many failures in a report, the oldest ones, and counts the others.
-pub(super) const MOST_LISTED: usize = 64;
-
 /// All groups in the order in which they were made. The first stands for tasks in no group.
 pub(super) struct Groups {
     all: Vec<Group>,
@@ -96,9 +93,13 @@ impl Groups {
     pub(super) fn report(&mut self, group: usize, describe: impl Fn(Failed) -> String) -> Option<Report> {
         let group = &mut self.all[group];
         let (failures, skipped) = (std::mem::take(&mut group.failures), std::mem::take(&mut group.skipped));
+        if failures.is_empty() && skipped == 0 {
+            return None;
+        }
         // Copies that have failed are not known here.
-        (!failures.is_empty() || skipped > 0)
-            .then(|| Report(failures.into_iter().take(MOST_LISTED).map(describe).collect(), skipped))
+        let omitted = failures.len().saturating_sub(Report::MOST_LISTED) as u64;
+        let listed = failures.into_iter().take(Report::MOST_LISTED).map(describe).collect();
+        Some(Report { listed, omitted, skipped })
     }
 
     /// The number of groups, without the one that stands for tasks in no group.

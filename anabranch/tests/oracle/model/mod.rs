@@ -439,7 +439,7 @@ impl<'p> Model<'p> {
             (Some(report), _) => Observation::Report(Some(report), None),
             // A report of one failure and a failed capture with a chain of one link look the same.
             (None, Captured::Failed(chain)) if chain.len() == 1 => {
-                Observation::Report(Some(Report(chain, 0)), None)
+                Observation::Report(Some(Report { listed: chain, ..Report::default() }), None)
             }
             (None, captured) => Observation::Report(None, Some(captured)),
         }

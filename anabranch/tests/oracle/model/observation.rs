@@ -66,9 +66,21 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The failures, oldest first, and the number of skipped tasks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report(pub Vec<String>, pub u64);
+/// What a wait reports.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The oldest failures, oldest first.
+    pub listed: Vec<String>,
+    /// The number of newer ones.
+    pub omitted: u64,
+    /// The number of skipped tasks.
+    pub skipped: u64,
+}
+
+impl Report {
+    /// The runtime lists this many failures.
+    pub const MOST_LISTED: usize = 64;
+}
 
 pub fn name(step: usize) -> String {
     format!("step {step}")

@@ -3,7 +3,7 @@
 use super::{
     CLUSTER_OBJECTS, Call, CaptureSet, Compute, Construct, Fail, GROUPS, Host, OBJECTS, OnCluster, Op, Order,
     Parts, RANKS, ReadPattern, Reduction, Replays, Runs, Shape, Split, Step, Subset, WaitFor, When,
-    WritePattern,
+    WritePattern, pair,
 };
 use anabranch::grid::GridBox;
 
@@ -352,12 +352,18 @@ impl Choices<'_> {
         let (a, b) = self.two_different(4);
         // The slots of buffers with one or two dimensions.
         let slots = [1 + a, 1 + b];
+        // Of all kernels: the bytes of a record end before the last ones.
+        let places = self.below(256);
         let count = 1 + self.below(4);
         let replays = self.one_of(&[1, 2, 3, 5, 17, 40]);
         let fails = self.rare(6).then(|| self.below(256));
         let effects = self.flag().then(|| (self.below(OBJECTS), Order::Sequential));
-        let mut body: Vec<_> =
-            (0..count).map(|at| self.replayed(slots[at % 2], slots[(at + 1) % 2], shapes)).collect();
+        let mut body: Vec<_> = (0..count)
+            .map(|at| Compute {
+                place: (places + 37 * at) % 256,
+                ..self.replayed(slots[at % 2], slots[(at + 1) % 2], shapes)
+            })
+            .collect();
         body.retain(|kernel| !kernel.target.is_empty());
         if body.is_empty() {
             return Vec::new();
@@ -378,18 +384,21 @@ impl Choices<'_> {
             ReadPattern::Torus(1),
             ReadPattern::Reversed,
         ];
+        let part = self.part(&shapes[to]);
+        // A recorded kernel reads at the points that it writes, in the other buffer of the same rank.
+        let common = part.intersection(&shapes[pair(to)].whole());
         Compute {
             from,
             read_pattern: self.one_of(&patterns),
             to,
-            target: self.part(&shapes[to]),
+            target: if self.flag() { part } else { common },
             write_pattern: self.one_of(&[WritePattern::Same, WritePattern::Same, WritePattern::Reversed]),
             built_in: false,
             update: self.flag(),
             split: self.split(),
             node: None,
             fail: None,
-            place: self.below(256),
+            place: 0,
         }
     }
 

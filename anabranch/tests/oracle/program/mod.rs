@@ -4,6 +4,7 @@
 
 mod choices;
 mod patterns;
+mod places;
 mod profile;
 mod setup;
 mod turns;
@@ -14,6 +15,7 @@ mod weights;
 pub use self::setup::Nodes;
 pub use self::{
     patterns::{ReadPattern, Split, WritePattern},
+    places::Place,
     setup::Setup,
     turns::Turns,
     values::{Op, computed, initial, mix, padded, reduced_into},
@@ -28,6 +30,11 @@ use std::sync::Arc;
 pub const RECORD: usize = 20;
 /// The rank of each buffer slot. Host tasks write buffers of one dimension.
 pub const RANKS: [usize; 6] = [0, 1, 1, 2, 2, 3];
+/// The other slot of the same rank, of one with one or two dimensions.
+fn pair(slot: usize) -> usize {
+    if slot % 2 == 1 { slot + 1 } else { slot - 1 }
+}
+
 /// The number of host objects that programs use. One more, at index `NEST`, orders tasks that submit tasks.
 pub const OBJECTS: usize = 2;
 pub const NEST: usize = OBJECTS;
@@ -181,67 +188,6 @@ pub struct Compute {
     pub place: usize,
 }
 
-/// Where a recorded kernel runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    Host,
-    Device(usize),
-}
-
-impl Place {
-    /// The place on this node of a kernel with this number. `None` on one node for the host.
-    fn of(number: usize, setup: &Setup, node: u16) -> Option<Self> {
-        // One place more than devices: the host.
-        let place = (number + usize::from(node)) % (setup.devices + 1);
-        match place < setup.devices {
-            true => Some(Self::Device(place)),
-            false => setup.nodes.is_some().then_some(Self::Host),
-        }
-    }
-
-    /// The number of the device.
-    pub fn device(self) -> Option<usize> {
-        match self {
-            Self::Host => None,
-            Self::Device(number) => Some(number),
-        }
-    }
-}
-
-impl Compute {
-    /// Where the kernel runs on this node, if a recorded kernel computes its values, from a buffer with this
-    /// box. `None` if none does, and on one node for the host.
-    pub fn place_recorded(&self, setup: &Setup, node: u16, from: &GridBox<3>) -> Option<Place> {
-        let is_recorded = (self.write_pattern, self.fail) == (WritePattern::Same, None);
-        if setup.devices == 0
-            || self.place.is_multiple_of(4)
-            || !(is_recorded && self.recorded_radius().is_some() && from.contains(&self.target))
-        {
-            return None;
-        }
-        Place::of(self.place / 4, setup, node)
-    }
-
-    /// As [`place_recorded`](Self::place_recorded), for a kernel of a sequence. With devices, a replay is many
-    /// tasks: not all of them fail or are skipped together.
-    pub fn place_in_sequence(&self, setup: &Setup, node: u16, from: &GridBox<3>) -> Option<Place> {
-        let all_succeed = setup.nodes.is_some() || setup.is_calm;
-        self.place_recorded(setup, node, from).filter(|_| all_succeed)
-    }
-
-    /// How far a recorded kernel reads around each point, if one can read these elements.
-    pub fn recorded_radius(&self) -> Option<usize> {
-        let rank = RANKS[self.to];
-        let radius = match self.read_pattern {
-            ReadPattern::Same => 0,
-            // `computed` takes some of the elements of larger boxes, which depend on where the buffer ends.
-            ReadPattern::Box(radius) if (2 * radius + 1).pow(rank as u32) < 12 => radius,
-            _ => return None,
-        };
-        (rank == RANKS[self.from] && (1..=2).contains(&rank)).then_some(radius)
-    }
-}
-
 /// A reduction of one buffer into another.
 #[derive(Clone, Copy, Debug)]
 pub struct Reduction {
@@ -256,23 +202,6 @@ pub struct Reduction {
     pub fail: bool,
     /// As in [`Compute`].
     pub place: usize,
-}
-
-impl Reduction {
-    /// Where the kernel runs on this node, if a recorded kernel computes its values, from a buffer with this
-    /// box. `None` if none does, and on one node for the host. Its tree is another one than that of a kernel,
-    /// and the sum of integers is the same in both.
-    pub fn place_recorded(&self, setup: &Setup, node: u16, from: &GridBox<3>) -> Option<Place> {
-        let is_recorded = RANKS[self.to] == 0 && matches!(self.op, Op::Sum) && !self.fail;
-        if setup.devices == 0
-            || setup.faults.is_some()
-            || self.place.is_multiple_of(4)
-            || !(is_recorded && from.contains(&self.space))
-        {
-            return None;
-        }
-        Place::of(self.place / 4, setup, node)
-    }
 }
 
 /// A host task that reads a buffer, writes a part of a one-dimensional one and touches objects.

@@ -1,6 +1,6 @@
 //! What a setup does not allow is left out of the program, or replaced.
 
-use super::{Compute, Nodes, ReadPattern, Setup, Step, Subset, WritePattern};
+use super::{Compute, Nodes, ReadPattern, Setup, Step, Subset, WritePattern, pair};
 
 /// The step as this setup allows it, if it does.
 pub(super) fn allowed(setup: &Setup, mut step: Step) -> Option<Step> {
@@ -36,19 +36,19 @@ fn with_devices(mut step: Step, setup: &Setup) -> Step {
     match &mut step {
         _ if setup.devices == 0 => {}
         Step::Compute(compute) => be_recorded(compute),
-        Step::Replays(replays) if setup.is_calm => replays.body.iter_mut().for_each(be_recorded),
+        Step::Replays(replays) if setup.all_succeed() => replays.body.iter_mut().for_each(be_recorded),
         _ => {}
     }
     step
 }
 
-/// Lets most kernels compute from the element at their point, or from those around it.
+/// Makes the kernel a recorded one, unless its place says otherwise: it computes from the element at its
+/// point, or from those around it. Those within 2 in two dimensions are too many, and stay a kernel of the
+/// host.
 fn be_recorded(compute: &mut Compute) {
     if compute.place.is_multiple_of(4) {
         return;
     }
-    // The slots of these ranks are pairs.
-    let pair = |slot: usize| if slot % 2 == 1 { slot + 1 } else { slot - 1 };
     if (1..=4).contains(&compute.to) {
         compute.from = pair(compute.to);
         let around = ReadPattern::Box(1 + compute.place / 128);

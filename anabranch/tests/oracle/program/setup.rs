@@ -101,6 +101,11 @@ impl Setup {
         Self { is_calm: true, ..self }
     }
 
+    /// Whether no task fails and nothing is cancelled.
+    pub fn all_succeed(&self) -> bool {
+        self.is_calm || self.nodes.is_some_and(|nodes| !nodes.fails && !nodes.cancels)
+    }
+
     /// Whether the runtime has no other program, so that a drain ends it.
     pub fn is_alone(&self) -> bool {
         self.seed.is_some() || self.nodes.is_some()

@@ -18,7 +18,10 @@ use anabranch::{
     interface::{Over, SequenceTask},
     prelude::*,
 };
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 impl Tiled for SequenceTask<'_, 1, Over, ()> {
     fn tiled(self, _: usize, _: usize) -> Self {
@@ -48,6 +51,8 @@ pub fn submit(
             let whole = with_rank!(buffers.0, b => GridBox::full(b.extent()).cast::<3>());
             if let Some(place) = compute.place_in_sequence(setup, scope.rt.node(), &whole) {
                 let device = place.device().map(|device| devices.get(device));
+                let on_device = &ON_DEVICES[usize::from(setup.nodes.is_some())];
+                on_device.fetch_add(device.is_some().into(), Relaxed);
                 return match buffers {
                     (AnyBuffer::R1(from), AnyBuffer::R1(to)) => record_on(body, from, to, kernel, device),
                     (AnyBuffer::R2(from), AnyBuffer::R2(to)) => record_on(body, from, to, kernel, device),
@@ -87,6 +92,15 @@ struct Kernel {
     place: usize,
     fails: Option<(usize, u64)>,
     compute: Compute,
+}
+
+/// How many kernels of sequences were recorded for devices, on one node and on several.
+static ON_DEVICES: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// How many kernels of sequences were recorded for devices so far, on one node or on several.
+#[allow(dead_code, reason = "the fuzz targets share this module and print no counts")]
+pub fn on_devices(on_nodes: bool) -> u64 {
+    ON_DEVICES[usize::from(on_nodes)].load(Relaxed)
 }
 
 /// Begins a task of a sequence, with these chunks.

@@ -130,7 +130,8 @@ pub fn report(result: Result<(), Error>) -> Option<Report> {
         Err(error) => unexpected(error),
     };
     SEEN.with_borrow_mut(|seen| seen.push(failures.clone()));
-    Some(Report(failures.iter().map(described).collect(), failures.skipped()))
+    let listed = failures.iter().map(described).collect();
+    Some(Report { listed, omitted: failures.omitted(), skipped: failures.skipped() })
 }
 
 /// The result of waiting for a barrier or a drain: its report of failures, or its captured values.
