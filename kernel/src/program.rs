@@ -1,6 +1,7 @@
 //! Programs: recordings that are prepared for the processor, without the values of literals.
 
 use crate::{
+    host::MachineCode,
     number::Kind,
     operation::{Id, Load, Row},
     recording::{Body, Recording},
@@ -8,6 +9,7 @@ use crate::{
     schedule::{Schedule, rows},
     steps::{Action, Chains, Link, Loop, ProgramLoad, Registers, RowOfLoads, Source, Step, Target, bytes},
 };
+use std::sync::OnceLock;
 
 /// A recording, prepared for the processor. It is worth keeping: [`is_of`](Self::is_of) says whether a later
 /// recording is the same program.
@@ -40,6 +42,8 @@ pub struct Program {
     pub(crate) stores: Vec<(usize, Kind, Source)>,
     /// The reductions.
     pub(crate) reductions: Vec<Reduced>,
+    /// The machine code, for each set of instructions that has some.
+    pub(crate) machine_code: [OnceLock<Option<MachineCode>>; 2],
 }
 
 /// A reduction, and the values that it combines.
@@ -74,6 +78,7 @@ impl Program {
             outputs,
             stores,
             reductions,
+            machine_code: Default::default(),
             body,
         };
         new.mark_chains_that_are_alone();

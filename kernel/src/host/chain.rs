@@ -11,6 +11,7 @@ use super::{
     argument::{Argument, Loaded, number, numbers_mut},
     banks::{Bank, IN_BANK},
     lanes::Lanes,
+    machine_code::{self, MachineCode},
 };
 use crate::{
     number::{Scalar, SliceMut},
@@ -29,6 +30,8 @@ pub(super) struct ChainsOfBlock<'a, 'o, T> {
     pub(super) chains: &'a Chains,
     pub(super) parameters: &'a [Scalar],
     pub(super) loaded: Loaded<'a>,
+    /// The points that are computed already, and the number of all points.
+    pub(super) done: usize,
     pub(super) len: usize,
     pub(super) bank: &'a mut Bank<T>,
     /// The slices of the program's outputs.
@@ -42,15 +45,15 @@ impl<T: Lanes> WithSimd for ChainsOfBlock<'_, '_, T> {
     fn with_simd<S: Simd>(self, simd: S) {
         // Both lists are filled in place: to move such a list takes longer than to make it.
         let mut blocks: SmallVec<[&[T]; 24]> = SmallVec::new();
-        self.chains.loads.iter().for_each(|&load| blocks.push(self.block(load)));
+        self.chains.loads.iter().for_each(|&load| blocks.push(block(self.loaded, load)));
         let mut numbers: SmallVec<[T; 24]> = SmallVec::new();
         self.chains.numbers.iter().for_each(|&number| numbers.push(self.number(number)));
-        let Self { chains, len, bank, outputs, .. } = self;
+        let Self { chains, done, len, bank, outputs, .. } = self;
         let mut strips = Strips { chains, blocks: &blocks, numbers: &numbers, len, bank, outputs };
         // The results so far have most of the registers. The others are for operands.
         let at = match S::REGISTER_COUNT {
-            32.. => strips.compute::<S, MANY>(simd, 0),
-            _ => strips.compute::<S, FEW>(simd, 0),
+            32.. => strips.compute::<S, MANY>(simd, done),
+            _ => strips.compute::<S, FEW>(simd, done),
         };
         let at = strips.compute::<S, 4>(simd, at);
         let at = strips.compute::<S, 1>(simd, at);
@@ -58,14 +61,20 @@ impl<T: Lanes> WithSimd for ChainsOfBlock<'_, '_, T> {
     }
 }
 
-impl<'a, T: Lanes> ChainsOfBlock<'a, '_, T> {
-    /// The elements of a load that has one for each point.
-    #[inline(always)]
-    fn block(&self, load: u32) -> &'a [T] {
-        match self.loaded.argument(load) {
-            Argument::Block(elements) => elements,
-            Argument::Same(_) => unreachable!("a load of one element is a number"),
-        }
+impl<T: Lanes> ChainsOfBlock<'_, '_, T> {
+    /// Computes as many points as the machine code of the chains with this number can, if there is some.
+    pub(super) fn compute_by(&mut self, machine_code: &MachineCode, number: u32) {
+        let mut numbers: SmallVec<[T; 24]> = SmallVec::new();
+        numbers.extend(self.chains.numbers.iter().map(|&number| self.number(number)));
+        let (chains, loaded) = (self.chains, self.loaded);
+        let block = machine_code::Block {
+            loads: chains.loads.iter().map(|&load| block(loaded, load)),
+            numbers: &numbers,
+            bank: &mut *self.bank,
+            outputs: &mut *self.outputs,
+            len: self.len,
+        };
+        self.done = machine_code.compute(number, block);
     }
 
     /// A number that all points have.
@@ -79,6 +88,15 @@ impl<'a, T: Lanes> ChainsOfBlock<'a, '_, T> {
             },
             _ => unreachable!("a number is a literal or an element"),
         }
+    }
+}
+
+/// The elements of a load that has one for each point.
+#[inline(always)]
+fn block<T: Lanes>(loaded: Loaded<'_>, load: u32) -> &[T] {
+    match loaded.argument(load) {
+        Argument::Block(elements) => elements,
+        Argument::Same(_) => unreachable!("a load of one element is a number"),
     }
 }
 

@@ -10,6 +10,7 @@ use super::{
     lanes::Lanes,
     load::Place,
     loops::{map, select},
+    machine_code::MachineCode,
     operands::Others,
 };
 use crate::{
@@ -23,6 +24,7 @@ use std::{mem, ops::Range};
 /// A program and one block.
 pub(super) struct Execute<'a, 'b, 'o> {
     pub(super) program: &'a Program,
+    pub(super) machine_code: Option<&'a MachineCode>,
     pub(super) token: Token,
     pub(super) parameters: &'a [Scalar],
     pub(super) banks: &'a mut Banks,
@@ -84,14 +86,21 @@ impl Execute<'_, '_, '_> {
     }
 
     fn chains<T: Arithmetic + Lanes>(&mut self, number: u32) {
-        self.token.run_simd(ChainsOfBlock {
+        let mut chains = ChainsOfBlock {
             chains: &self.program.chains[number as usize],
             parameters: self.parameters,
             loaded: Loaded { elements: self.elements, slices: self.slices, assembled: self.assembled },
+            done: 0,
             len: self.len,
             bank: T::bank_mut(self.banks),
             outputs: self.outputs,
-        });
+        };
+        if let Some(machine_code) = self.machine_code {
+            chains.compute_by(machine_code, number);
+        }
+        if chains.done < chains.len {
+            self.token.run_simd(chains);
+        }
     }
 
     /// Repeats the steps of a range, once for each number of a fold.

@@ -3,6 +3,11 @@
 /// A set of vector instructions. All give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Instructions {
+    /// AVX-512, and chains of sums, differences and products of floats as machine code that is made for the
+    /// program.
+    CompiledAvx512,
+    /// AVX2, and chains as machine code.
+    CompiledAvx2,
     /// AVX-512 (F, BW, CD, DQ, VL).
     Avx512,
     /// AVX2.
@@ -13,7 +18,8 @@ pub enum Instructions {
 
 impl Instructions {
     /// All sets, the fastest first.
-    pub const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Portable];
+    pub const ALL: [Self; 5] =
+        [Self::CompiledAvx512, Self::Avx512, Self::CompiledAvx2, Self::Avx2, Self::Portable];
 
     /// The fastest set that this processor has.
     pub fn detect() -> Self {
@@ -25,11 +31,15 @@ impl Instructions {
     pub fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
+            Self::CompiledAvx512 => cfg!(unix) && Self::Avx512.is_available(),
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512 => pulp::x86::V4::is_available(),
+            #[cfg(target_arch = "x86_64")]
+            Self::CompiledAvx2 => cfg!(unix) && Self::Avx2.is_available(),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => pulp::x86::V3::is_available(),
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx512 | Self::Avx2 => false,
+            Self::CompiledAvx512 | Self::Avx512 | Self::CompiledAvx2 | Self::Avx2 => false,
             Self::Portable => true,
         }
     }
@@ -50,9 +60,9 @@ impl Token {
     pub(super) fn new(set: Instructions) -> Self {
         let token = match set {
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx512 => pulp::x86::V4::try_new().map(Self::Avx512),
+            Instructions::Avx512 | Instructions::CompiledAvx512 => pulp::x86::V4::try_new().map(Self::Avx512),
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2 => pulp::x86::V3::try_new().map(Self::Avx2),
+            Instructions::Avx2 | Instructions::CompiledAvx2 => pulp::x86::V3::try_new().map(Self::Avx2),
             _ => None,
         };
         token.unwrap_or(Self::Portable)

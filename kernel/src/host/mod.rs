@@ -3,9 +3,10 @@
 //! A block is short enough that the results of all operations stay in the cache, and long enough that
 //! choosing the loop of an operation costs little. [`walk`] goes through the points, [`rows`], [`padded`]
 //! and [`load`] find the elements, [`execute`] computes, and repeats the turns of folds. Sums, differences
-//! and products of floats are done in [`chain`]s, whose intermediate results never leave the vector registers.
-//! For all other operations [`arithmetic`] says what they are, and [`loops`] has the loops. [`instructions`]
-//! chooses the vector instructions. All of them give the same bits.
+//! and products of floats are done in [`chain`]s, whose intermediate results never leave the vector
+//! registers, or by [`machine_code`] that is made for them. For all other operations [`arithmetic`] says what
+//! they are, and [`loops`] has the loops. [`instructions`] chooses the vector instructions. All of them give
+//! the same bits.
 
 mod accumulate;
 mod argument;
@@ -18,6 +19,9 @@ mod instructions;
 mod lanes;
 mod load;
 mod loops;
+#[allow(unsafe_code, reason = "functions that this process has made")]
+#[cfg_attr(not(all(unix, target_arch = "x86_64")), path = "no_machine_code.rs")]
+mod machine_code;
 mod memory;
 mod operands;
 mod padded;
@@ -25,5 +29,6 @@ mod rows;
 mod walk;
 
 pub use instructions::Instructions;
+pub(crate) use machine_code::MachineCode;
 pub use memory::Memory;
 pub use operands::Operand;

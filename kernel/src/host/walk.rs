@@ -8,6 +8,7 @@ use super::{
     execute::Execute,
     instructions::{Instructions, Token},
     load::Place,
+    machine_code::MachineCode,
     memory::Memory,
     operands::{Operand, Operands, Others},
     rows::{Rows, Slices},
@@ -61,6 +62,16 @@ impl Program {
         memory.accumulators.finish(self, operands);
     }
 
+    /// The machine code for these instructions, if they have some.
+    fn machine_code(&self, instructions: Instructions) -> Option<&MachineCode> {
+        let place = match instructions {
+            Instructions::CompiledAvx512 => 0,
+            Instructions::CompiledAvx2 => 1,
+            _ => return None,
+        };
+        self.machine_code[place].get_or_init(|| MachineCode::new(self, instructions)).as_ref()
+    }
+
     fn compute(
         &self,
         parameters: &[Scalar],
@@ -80,6 +91,7 @@ impl Program {
         }
         memory.reserve(self);
         memory.accumulators.begin(self, Leaves::new(self.body.dimensions, points));
+        let machine_code = self.machine_code(instructions);
         let (token, longest) = (Token::new(instructions), block_len(self));
         let mut operands = Operands::new(self, operands);
         memory.rows.begin(self, parameters, &operands.others);
@@ -87,7 +99,7 @@ impl Program {
             let mut x = min[2];
             while x < max[2] {
                 let most = (max[2] - x).min(longest);
-                let block = Block { program: self, parameters, point: [z, y, x], most };
+                let block = Block { program: self, machine_code, parameters, point: [z, y, x], most };
                 x += block.run(&mut operands, memory, token);
             }
         }
@@ -97,6 +109,7 @@ impl Program {
 /// The points from one on, along a row.
 struct Block<'a> {
     program: &'a Program,
+    machine_code: Option<&'a MachineCode>,
     parameters: &'a [Scalar],
     point: [usize; 3],
     /// The most points that it has.
@@ -116,7 +129,7 @@ impl Block<'_> {
     /// Finds the elements and computes all steps. Returns the number of points, of which all slices have an
     /// element.
     fn compute(&self, operands: &mut Operands<'_>, memory: &mut Memory, token: Token) -> usize {
-        let Self { program, parameters, ref point, .. } = *self;
+        let Self { program, machine_code, parameters, ref point, .. } = *self;
         let Memory { banks, assembled, rows, counters, accumulators } = memory;
         let Operands { others, outputs } = operands;
         let place = Place { point, parameters, counters };
@@ -132,6 +145,7 @@ impl Block<'_> {
         }
         Execute {
             program,
+            machine_code,
             token,
             parameters,
             banks,

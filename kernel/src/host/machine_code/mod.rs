@@ -1,0 +1,131 @@
+//! Chains as machine code.
+//!
+//! [`chain`](super::chain) goes through the links of a program again and again, and chooses what to do at
+//! each one. A function that is made for the program has no such choices. It keeps results, numbers and
+//! elements in registers, and the processor computes the next vectors while it waits for memory.
+//! [`translate`] makes these functions, with the registers that [`placement`] finds and the instructions that
+//! [`assembler`] encodes. [`executable`] has the memory that they are in.
+//!
+//! For each element a function does the operations of `chain` in their order, and rounds each result by
+//! itself. So both give the same bits.
+
+mod assembler;
+mod executable;
+mod placement;
+#[cfg(test)]
+mod tests;
+mod translate;
+
+use super::{
+    argument::numbers_mut,
+    banks::{Bank, IN_BANK},
+    instructions::Instructions,
+};
+use crate::{
+    number::{Kind, Number, SliceMut},
+    program::Program,
+    steps::Action,
+};
+use assembler::{Assembler, Float, Set};
+use executable::Executable;
+use smallvec::SmallVec;
+use std::ops::Range;
+use translate::{Function, translate};
+
+/// The machine code of a program.
+#[derive(Debug)]
+pub(crate) struct MachineCode {
+    code: Executable,
+    set: Set,
+    /// The functions of the program's chains, and the type of their numbers.
+    functions: Vec<(Function, Kind)>,
+}
+
+/// What chains compute with.
+pub(super) struct Block<'a, 'o, T, L> {
+    /// The elements of the loads: one for each point of the block, at least.
+    pub(super) loads: L,
+    pub(super) numbers: &'a [T],
+    pub(super) bank: &'a mut Bank<T>,
+    /// The slices of the program's outputs: they have an element for each point of the block, at least.
+    pub(super) outputs: &'a mut [SliceMut<'o>],
+    /// The number of points.
+    pub(super) len: usize,
+}
+
+impl MachineCode {
+    /// Makes the code of a program. `None` if these instructions have none, if the program has no chains, or
+    /// if the system does not allow a process to make code.
+    pub(super) fn new(program: &Program, instructions: Instructions) -> Option<Self> {
+        let set = match instructions {
+            Instructions::CompiledAvx512 => Set::Avx512,
+            Instructions::CompiledAvx2 => Set::Avx2,
+            _ => return None,
+        };
+        if program.chains.is_empty() || !instructions.is_available() {
+            return None;
+        }
+        let mut assembler = Assembler { code: Vec::new(), set, float: Float::F32 };
+        let mut functions = Vec::with_capacity(program.chains.len());
+        for step in &program.steps {
+            let Action::Chains(number) = step.action else { continue };
+            assert_eq!(number as usize, functions.len(), "chains have the numbers of their order");
+            assembler.float = match step.kind {
+                Kind::F32 => Float::F32,
+                Kind::F64 => Float::F64,
+                kind => unreachable!("a chain is one of floats, not of {kind}"),
+            };
+            functions.push((translate(&mut assembler, &program.chains[number as usize]), step.kind));
+        }
+        Some(Self { code: Executable::new(&assembler.code)?, set, functions })
+    }
+
+    /// Computes the chains with this number. Returns how many points it has computed: all of them, or those
+    /// before the last ones, which fill no vector.
+    pub(super) fn compute<'a, T: Number>(
+        &self,
+        number: u32,
+        block: Block<'_, '_, T, impl ExactSizeIterator<Item = &'a [T]>>,
+    ) -> usize {
+        let Block { loads, numbers, bank, outputs, len } = block;
+        let (function, kind) = &self.functions[number as usize];
+        let lanes = self.set.bytes() / size_of::<T>();
+        let whole = len / lanes * lanes;
+        if whole == 0 {
+            return 0;
+        }
+        assert_eq!(*kind, T::KIND, "the function is one for this type");
+        assert_eq!([loads.len(), numbers.len()], function.inputs, "the function is that of the chains");
+        let mut pointers: SmallVec<[*mut u8; 36]> = SmallVec::new();
+        pointers.extend(loads.map(|load| {
+            assert!(len <= load.len(), "a load has an element for each point");
+            load.as_ptr().cast_mut().cast::<u8>()
+        }));
+        pointers.extend(function.outputs.iter().map(|&at| {
+            let output = numbers_mut::<T>(outputs[at as usize].reborrow());
+            assert!(len <= output.len(), "an output has an element for each point");
+            output.as_mut_ptr().cast::<u8>()
+        }));
+        pointers.extend(function.registers.iter().map(|&at| {
+            let register = &mut bank[at as usize].as_mut().expect(IN_BANK).0;
+            assert!(function.are_alone || len <= register.len(), "a register has a value for each point");
+            register.as_mut_ptr().cast::<u8>()
+        }));
+        let call = |points: Range<usize>| {
+            let bytes = [points.start, points.end].map(|at| at * size_of::<T>());
+            // SAFETY: `translate` has made the function for a set of instructions that this processor has. It reads
+            // the elements of these points of each load, and writes those of each output. They are in the slices,
+            // as the assertions above have found. Of a register it reads and writes the values of these points, or
+            // of the first two vectors; a register has both. It reads as many numbers as there are. Nothing else
+            // uses what it writes: outputs and bank are borrowed exclusively, and none is among the loads.
+            unsafe { self.code.call(function.entry, &pointers, numbers.as_ptr().cast(), bytes) };
+        };
+        call(0..whole);
+        if whole < len && function.is_repeatable {
+            // The last vector ends with the last point. Some of its points are computed twice.
+            call(len - lanes..len);
+            return len;
+        }
+        whole
+    }
+}
