@@ -185,18 +185,6 @@ impl Link {
         }
     }
 
-    /// The register that it reads.
-    pub(crate) fn reads(&self) -> Option<u32> {
-        match *self {
-            Self::TakeRegister(at)
-            | Self::AddRegister(at)
-            | Self::SubRegister(at)
-            | Self::SubFromRegister(at)
-            | Self::MulRegister(at) => Some(at),
-            _ => None,
-        }
-    }
-
     /// One link that does what this one and the next one do.
     pub(crate) fn with_next(self, next: Self) -> Option<Self> {
         match (self, next) {

@@ -12,6 +12,7 @@ use crate::{
 pub(crate) enum MachineCode {}
 
 /// See the module that this one stands for.
+#[allow(dead_code, reason = "nothing computes with it")]
 pub(super) struct Block<'a, 'o, T, L> {
     pub(super) loads: L,
     pub(super) numbers: &'a [T],

@@ -69,6 +69,20 @@ impl Placement {
     }
 }
 
+impl Link {
+    /// The register of the program that it reads.
+    pub(super) fn reads(&self) -> Option<u32> {
+        match *self {
+            Self::TakeRegister(at)
+            | Self::AddRegister(at)
+            | Self::SubRegister(at)
+            | Self::SubFromRegister(at)
+            | Self::MulRegister(at) => Some(at),
+            _ => None,
+        }
+    }
+}
+
 /// The vector registers that have no value.
 struct Free {
     next: u8,
