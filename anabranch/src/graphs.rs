@@ -22,7 +22,8 @@ impl Runtime {
 
     /// The command graphs of all nodes so far, in a [dry run](crate::Builder::dry_run). Without one, but on
     /// [several nodes](crate::guide::nodes): the commands that this node executes, if graphs are
-    /// [recorded](crate::Builder::record_graphs). They are those of the dry run for as many nodes.
+    /// [recorded](crate::Builder::record_graphs). They are those of the dry run for as many nodes, with the
+    /// copies between the memory of this node and that of its devices.
     pub fn command_graph(&self) -> Option<Drawing> {
         self.core.recorder().and_then(Recorder::commands)
     }

@@ -10,7 +10,7 @@ use anabranch::{
     prelude::*,
 };
 use common::Gate;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use testing::deadline;
 
 /// A program with some steps of a stencil, a reduction, effects of all orders, a barrier and a fence.
@@ -166,6 +166,62 @@ fn copies_to_devices_are_drawn_before_the_tasks_that_need_them() {
     ] {
         let is_there = edges.iter().any(|edge| edge.0.starts_with(from) && edge.1.starts_with(to));
         assert!(is_there, "no edge from {from} to {to} in {edges:?}");
+    }
+}
+
+/// The copies among the commands of a node, in a program whose device computes the steps of a stencil.
+fn copies_of_a_node(rt: &Runtime, delay: Option<Duration>) -> Result<Vec<(String, String)>, Error> {
+    let device: Arc<dyn Device> = match delay {
+        Some(delay) => Arc::new(Simulated::builder().delays(3, delay).build()),
+        None => Arc::new(Simulated::new()),
+    };
+    let (u, v) = (rt.buffer::<f32, 1>([8]).named("u"), rt.buffer::<f32, 1>([8]).named("v"));
+    for (from, to, step) in [(&u, &v, "first"), (&v, &u, "second")] {
+        if step == "first" {
+            rt.task("start").over([8]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1.0))?;
+        }
+        let task = rt.task(step).over([8]).on(&device).read(from, neighborhood([1])).write(to, one_to_one());
+        task.each(|(from, to)| to.set(from.at_or([-1], 0.0) + from.at_or([1], 0.0)))?;
+        if delay.is_none() {
+            // Nothing is left to wait for, and the drawing is the same.
+            rt.wait()?;
+        }
+    }
+    assert_eq!(rt.fence(&u)?.wait()?.as_slice(), [2.0, 3.0, 4.0, 4.0, 4.0, 4.0, 3.0, 2.0]);
+    let drawing = rt.command_graph().unwrap();
+    let name = |id: &str| {
+        let node =
+            drawing.nodes().iter().find(|node| node.id == id).unwrap_or_else(|| panic!("no node {id}"));
+        format!("{} {:?}", node.name, node.kind)
+    };
+    let edges = drawing.edges().iter().map(|edge| (name(&edge.from), name(&edge.to)));
+    Ok(edges.filter(|(from, to)| (from.clone() + to).contains("copy of buffer")).collect())
+}
+
+#[test]
+fn copies_of_nodes_are_drawn_between_the_commands_that_need_them() {
+    let _deadline = deadline();
+    for nodes in [2, 3] {
+        for delay in [None, Some(Duration::from_millis(2))] {
+            let real = local_nodes(nodes).builder(Runtime::builder().threads(2).record_graphs(true));
+            for (node, edges) in real.run(|rt| copies_of_a_node(&rt, delay)).into_iter().enumerate() {
+                let edges = edges.unwrap();
+                for (from, to) in [
+                    // What the host of the node has written, and what has come from its neighbours.
+                    ("start", "copy of buffer \"u\" to simulated"),
+                    ("first", "copy of buffer \"u\" to simulated"),
+                    ("copy of buffer \"u\" to simulated", "first"),
+                    // The border that the neighbours read is copied to the host, from where it is sent.
+                    ("first", "copy of buffer \"v\" to the host"),
+                    ("copy of buffer \"v\" to the host", "second"),
+                    ("copy of buffer \"v\" to simulated", "second"),
+                ] {
+                    let is_there =
+                        edges.iter().any(|edge| edge.0.starts_with(from) && edge.1.starts_with(to));
+                    assert!(is_there, "node {node} of {nodes}: no edge from {from} to {to} in {edges:#?}");
+                }
+            }
+        }
     }
 }
 

@@ -15,21 +15,22 @@ use testing::deadline;
 
 const LEN: usize = 53;
 
-/// Adds what the neighbours have, by a shader.
+/// Adds what the neighbours have and the number of the replay, by a shader.
 const SPREAD: &str = "
 fn each(x: u32) {
     let last = u_extent() - 1u;
-    v_set(x, 3u * u_get(x) + u_get(max(x, 1u) - 1u) + u_get(min(x + 1u, last)));
+    v_set(x, 3u * u_get(x) + u_get(max(x, 1u) - 1u) + u_get(min(x + 1u, last)) + 5u * n());
 }
 ";
 
 /// A step by a shader, and one by a recorded kernel or by the kernel of the host.
 fn record(body: &SequenceBody<'_>, u: &Buffer<u32, 1>, v: &Buffer<u32, 1>) -> Result<(), Error> {
     let spread = body.task("spread").over([LEN]).read(u, neighborhood([1])).write(v, one_to_one());
-    spread.shader(Wgsl::new(SPREAD).names(["u", "v"])).kernel(|tile, (u, v)| {
+    spread.shader(Wgsl::new(SPREAD).names(["u", "v"]).replay("n")).kernel(|tile, (u, v)| {
+        let replay = 5_u32.wrapping_mul(tile.replay() as u32);
         for [x] in tile.points() {
             let around = u[[x.max(1) - 1]].wrapping_add(u[[(x + 1).min(LEN - 1)]]);
-            v.set([x], u[[x]].wrapping_mul(3).wrapping_add(around));
+            v.set([x], u[[x]].wrapping_mul(3).wrapping_add(around).wrapping_add(replay));
         }
     })?;
     let back = body.task("back").over([LEN]).read(v, one_to_one()).update(u, one_to_one());

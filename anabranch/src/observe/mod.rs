@@ -7,7 +7,7 @@ mod watchdog;
 
 pub(crate) use self::{
     failures::{MAX_LISTED, UnreportedFailures},
-    recorder::{Place as RecordedPlace, RecordedTask, Recorder, TaskRecord},
+    recorder::{NodeAccess, Place as RecordedPlace, RecordedTask, Recorder, TaskRecord, Touched},
     spans::{task_span, wait_span},
     watchdog::{Progress, Watchdog},
 };

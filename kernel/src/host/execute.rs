@@ -95,7 +95,7 @@ impl Execute<'_, '_, '_> {
             bank: T::bank_mut(self.banks),
             outputs: self.outputs,
         };
-        if let Some(machine_code) = self.machine_code {
+        if let Some(machine_code) = self.machine_code.filter(|code| code.fits::<T>(self.len)) {
             chains.compute_by(machine_code, number);
         }
         if chains.done < chains.len {

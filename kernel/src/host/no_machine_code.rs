@@ -1,5 +1,5 @@
-//! What stands for machine code where chains have none: on other processors than x86-64, and on systems without
-//! the memory calls of Unix.
+//! What stands for machine code where chains have none: on other processors than x86-64, and on systems
+//! without the memory calls of Unix.
 
 use super::{banks::Bank, instructions::Instructions};
 use crate::{
@@ -24,6 +24,10 @@ pub(super) struct Block<'a, 'o, T, L> {
 impl MachineCode {
     pub(super) fn new(_: &Program, _: Instructions) -> Option<Self> {
         None
+    }
+
+    pub(super) fn fits<T>(&self, _: usize) -> bool {
+        match *self {}
     }
 
     pub(super) fn compute<'a, T: Number>(

@@ -34,6 +34,8 @@ pub(in crate::execute) struct NewCopy {
     pub(in crate::execute) body: CopyBody,
     /// The part that is copied.
     pub(in crate::execute) part: Touch,
+    /// The memory that it copies from.
+    pub(in crate::execute) from: MemoryId,
     /// Whether it writes the memory of the host.
     pub(in crate::execute) is_to_host: bool,
     /// The copies and the writer that it comes after.
@@ -125,6 +127,7 @@ impl Residents {
                 label: planned.label(label),
                 body: planned.body(id, ended),
                 part: Touch { region: copy.region.clone(), ..touch.clone() },
+                from: copy.from,
                 is_to_host,
                 after,
                 waits_as_reader,

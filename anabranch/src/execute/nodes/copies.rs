@@ -32,9 +32,11 @@ use crate::{
             properties::Properties,
         },
     },
+    label::TaskLabel,
+    observe::{NodeAccess, Touched},
 };
 use anabranch_graph::{
-    BufferId, Mode, TaskId,
+    BufferId, MemoryId, Mode, TaskId,
     command::{Command, CommandKind, Target},
 };
 use anabranch_grid::Region;
@@ -58,22 +60,43 @@ impl Planned<'_> {
             Some(part) => part.touches.clone(),
             None => self.touches(command),
         };
-        let mut make = |copy: NewCopy| {
-            let (after, waits_as_reader) = (copy.after.clone(), copy.waits_as_reader);
-            let node = self.copy(command, copy);
-            let add = |before: &Predecessor| u32::from(before.node.add_successor(&node, before.needs));
-            let count = after.iter().map(add).sum::<u32>();
-            let as_reader = if waits_as_reader { made.link_to(&node, tasks) } else { 0 };
-            self.core.count_submitted(&node);
-            copies.push((node.clone(), count + as_reader));
-            node
-        };
         // The number that a reduction begins with is combined on the host, whatever computes the leaves.
         let (on_host, in_place): (SmallVec<[Touch; 2]>, SmallVec<[Touch; 2]>) =
             touches.into_iter().partition(|touch| device.is_some() && self.is_reduced(touch.buffer));
-        let mut after = residents.prepare_step(self.task.label, (&made.node, device), &in_place, &mut make);
-        after.extend(residents.prepare_step(self.task.label, (&made.node, None), &on_host, &mut make));
+        let mut after = Predecessors::new();
+        for (device, touches) in [(device, in_place), (None, on_host)] {
+            let mut drawn = Vec::new();
+            let make = |copy: NewCopy| {
+                if self.core.recorder.is_some() {
+                    drawn.push((copy.label.clone(), copy.from, accessed(&copy.part)));
+                }
+                self.make_copy(tasks, made, command, copy, copies)
+            };
+            after.extend(residents.prepare_step(self.task.label, (&made.node, device), &touches, make));
+            if let Some(recorder) = &self.core.recorder {
+                recorder.touch(touched(command, residents.place(device), &touches, drawn));
+            }
+        }
         after
+    }
+
+    /// Makes the node of a copy, lets it wait for what it comes after, and adds it to `copies`.
+    fn make_copy(
+        &self,
+        tasks: &LiveTasks,
+        made: &Made<'_>,
+        command: &Command,
+        copy: NewCopy,
+        copies: &mut Vec<(Node, u32)>,
+    ) -> Node {
+        let (after, waits_as_reader) = (copy.after.clone(), copy.waits_as_reader);
+        let node = self.copy(command, copy);
+        let add = |before: &Predecessor| u32::from(before.node.add_successor(&node, before.needs));
+        let count = after.iter().map(add).sum::<u32>();
+        let as_reader = if waits_as_reader { made.link_to(&node, tasks) } else { 0 };
+        self.core.count_submitted(&node);
+        copies.push((node.clone(), count + as_reader));
+        node
     }
 
     /// Whether the task reduces to a buffer.
@@ -120,6 +143,28 @@ impl Planned<'_> {
         let copy = Copy { common: Arc::clone(&common), key, region, body };
         Node::new(|| head, || Step { id, label, common, has_gate: false, body: copy })
     }
+}
+
+/// What the recorder needs to draw the copies before a command.
+fn touched(
+    command: &Command,
+    memory: MemoryId,
+    touches: &[Touch],
+    copies: Vec<(TaskLabel, MemoryId, NodeAccess)>,
+) -> Touched {
+    let of = |is: fn(Mode) -> bool| touches.iter().filter(|touch| is(touch.mode)).map(accessed).collect();
+    Touched {
+        command: command.id,
+        after: command.dependencies.iter().map(|dependency| dependency.on).collect(),
+        memory,
+        reads: of(Mode::reads),
+        writes: of(Mode::writes),
+        copies,
+    }
+}
+
+fn accessed(touch: &Touch) -> NodeAccess {
+    NodeAccess { buffer: touch.buffer, version: touch.version, region: touch.region.clone() }
 }
 
 /// All that a push sends.

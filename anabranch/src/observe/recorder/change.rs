@@ -4,9 +4,9 @@ use super::task_record::TaskRecord;
 use crate::label::TaskLabel;
 use anabranch_graph::{
     Access, BufferId, Effect, MemoryId, ObjectId,
-    command::{Command, Weights},
+    command::{Command, CommandId, Weights},
 };
-use anabranch_grid::Extent;
+use anabranch_grid::{Extent, Region};
 use std::sync::Arc;
 
 /// What the program did to its graphs.
@@ -33,6 +33,33 @@ pub(super) enum Change {
         label: TaskLabel,
         commands: Vec<Command>,
     },
+    /// With several nodes and devices: what a command of this node reads and writes in one of its memories.
+    Touch {
+        node: u16,
+        touched: Touched,
+    },
+}
+
+/// What a command of a node reads and writes in one of its memories, and the copies that come before it.
+#[cfg_attr(not(feature = "print"), expect(dead_code, reason = "nothing is drawn"))]
+pub(crate) struct Touched {
+    pub(crate) command: CommandId,
+    /// The commands that it comes after.
+    pub(crate) after: Vec<CommandId>,
+    pub(crate) memory: MemoryId,
+    pub(crate) reads: Vec<NodeAccess>,
+    pub(crate) writes: Vec<NodeAccess>,
+    /// The name of each copy, and the memory that it copies from. A copy is one to the host or from the
+    /// host.
+    pub(crate) copies: Vec<(TaskLabel, MemoryId, NodeAccess)>,
+}
+
+/// A part of a buffer.
+#[cfg_attr(not(feature = "print"), expect(dead_code, reason = "nothing is drawn"))]
+pub(crate) struct NodeAccess {
+    pub(crate) buffer: BufferId,
+    pub(crate) version: u32,
+    pub(crate) region: Region<3>,
 }
 
 /// Where a task accesses its buffers. Only drawings tell.

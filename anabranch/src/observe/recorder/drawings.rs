@@ -1,9 +1,9 @@
 //! The drawings of recorded graphs.
 
-use super::{names::Names, task_record::TaskRecord};
+use super::{names::Names, node_copies::DrawnCopy, task_record::TaskRecord};
 use crate::label::TaskLabel;
 use anabranch_graph::{
-    Access, BufferId, Dependency, Effect, Horizon, Mode, ObjectId, Origin, Submitted, TaskId,
+    Access, BufferId, Dependency, Effect, Horizon, Kind, Mode, ObjectId, Origin, Submitted, TaskId,
     command::{Command, CommandKind, NodeId, Pass, Target, Work},
     print::{Drawing, Edge, EdgeKind, Format, Node, NodeKind},
 };
@@ -129,6 +129,27 @@ impl Drawings {
                 self.awaited.push((key, Sent::Turn(*object, *pass), NodeId(rank as u16)));
             }
             _ => {}
+        }
+    }
+
+    /// Draws a copy between the memories of a node, with what it comes after.
+    pub(super) fn add_copy(&mut self, rank: u16, drawn: &DrawnCopy<'_>, names: &Names) {
+        let DrawnCopy { key, copy, label, after } = drawn;
+        if self.commands.is_full() {
+            return;
+        }
+        let node = Node::new(key.clone(), NodeKind::HostTask, *label).cluster(format!("node {rank}"));
+        let buffer = names.buffer(copy.buffer).unwrap_or_default();
+        self.commands.push_node(node.detail(format!("{buffer} {}", copy.region)));
+        for before in after {
+            self.commands.push_edge(Edge::new(before.clone(), key.clone(), Kind::True.into()));
+        }
+    }
+
+    /// Draws that a command comes after copies.
+    pub(super) fn add_copies_before(&mut self, command: &str, copies: Vec<String>) {
+        for copy in copies {
+            self.commands.push_edge(Edge::new(copy, command, Kind::True.into()));
         }
     }
 

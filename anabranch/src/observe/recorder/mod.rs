@@ -22,13 +22,15 @@ mod counts;
 #[cfg(feature = "print")]
 mod drawings;
 mod names;
+#[cfg(feature = "print")]
+mod node_copies;
 mod nodes;
 mod queue;
 mod recording;
 mod task_record;
 
 pub(crate) use self::{
-    change::{Place, RecordedTask},
+    change::{NodeAccess, Place, RecordedTask, Touched},
     task_record::TaskRecord,
 };
 
@@ -107,6 +109,14 @@ impl Recorder {
     pub(crate) fn execute(&self, label: &TaskLabel, commands: &[Command]) {
         if let (None, Some(node)) = (self.settings.nodes, self.settings.node) {
             self.queue.push(Change::Execute { node, label: label.clone(), commands: commands.to_vec() });
+        }
+    }
+
+    /// Queues what a command of this node, of several, reads and writes in one of its memories. A dry run has
+    /// no devices.
+    pub(crate) fn touch(&self, touched: Touched) {
+        if let (None, Some(node)) = (self.settings.nodes, self.settings.node) {
+            self.queue.push(Change::Touch { node, touched });
         }
     }
 

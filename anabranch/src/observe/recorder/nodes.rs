@@ -42,7 +42,7 @@ impl Nodes {
             }
             // No command is known to be done: a buffer goes on with another version where it may have to.
             Change::Discard(id) => self.0.iter_mut().for_each(|node| node.discard(*id, &|_| false)),
-            Change::Execute { .. } => {}
+            Change::Execute { .. } | Change::Touch { .. } => {}
             Change::Submit(task) => {
                 let launches = launches.expect("a submitted task is launched");
                 self.submit(task, &launches, recording);

@@ -1,12 +1,12 @@
 //! What was recorded: the task graph of the program, and what its dry run has generated.
 
 use super::{
-    change::{Change, RecordedTask},
+    change::{Change, RecordedTask, Touched},
     counts::Counts,
     names::Names,
 };
 #[cfg(feature = "print")]
-use super::{copies::Copies, drawings::Drawings};
+use super::{copies::Copies, drawings::Drawings, node_copies::NodeCopies};
 #[cfg(feature = "print")]
 use anabranch_graph::command::CommandKind;
 use anabranch_graph::{
@@ -25,6 +25,8 @@ pub(super) struct Recording {
     pub(super) drawings: Drawings,
     #[cfg(feature = "print")]
     copies: Copies,
+    #[cfg(feature = "print")]
+    node_copies: NodeCopies,
 }
 
 /// The launches that a task stands for.
@@ -51,6 +53,8 @@ impl Recording {
             drawings: Drawings::new(nodes, node),
             #[cfg(feature = "print")]
             copies: Copies::default(),
+            #[cfg(feature = "print")]
+            node_copies: NodeCopies::default(),
         }
     }
 
@@ -66,6 +70,8 @@ impl Recording {
                 self.graph.remove_buffer(*id);
                 #[cfg(feature = "print")]
                 self.copies.remove_buffer(*id);
+                #[cfg(feature = "print")]
+                self.node_copies.remove_buffer(*id);
                 self.names.remove_buffer(*id);
             }
             Change::CreateObject(id, _) => {
@@ -82,6 +88,7 @@ impl Recording {
             Change::SetWeights(_) => {}
             Change::Submit(task) => return Some(self.submit(task)),
             Change::Execute { node, label, commands } => self.add_executed(*node, label.name(), commands),
+            Change::Touch { node, touched } => self.add_touched(*node, touched),
         }
         None
     }
@@ -123,6 +130,20 @@ impl Recording {
         }
         #[cfg(not(feature = "print"))]
         let _ = (node, task, commands);
+    }
+
+    /// Adds the copies that a command of a real node comes after.
+    fn add_touched(&mut self, node: u16, touched: &Touched) {
+        #[cfg(feature = "print")]
+        {
+            let prefix = format!("N{node}.");
+            let key = format!("{prefix}{}", touched.command);
+            let (copies, needed) = self.node_copies.touch(&prefix, &key, touched);
+            copies.iter().for_each(|copy| self.drawings.add_copy(node, copy, &self.names));
+            self.drawings.add_copies_before(&key, needed);
+        }
+        #[cfg(not(feature = "print"))]
+        let _ = (node, touched);
     }
 
     /// Adds the commands of all nodes for a launch.

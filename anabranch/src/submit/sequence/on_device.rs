@@ -59,8 +59,8 @@ impl<const K: usize, L> fmt::Debug for SequenceRecordedTask<'_, K, L> {
 
 impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
     /// Gives the task a shader: see [`TaskBuilder::shader`](crate::interface::TaskBuilder::shader). If a
-    /// device runs it, each replay submits the tasks of the sequence, as for [`on`](Self::on). A shader does
-    /// not get the number of the replay.
+    /// device runs it, each replay submits the tasks of the sequence, as for [`on`](Self::on).
+    /// [`Wgsl::replay`] gives it the number of the replay.
     ///
     /// ```
     /// use anabranch::{device::Wgsl, prelude::*};
@@ -167,7 +167,8 @@ where
         let Self { task, shader } = self;
         let template = Template::of(&task.task);
         let submit: Submit = Box::new(move |replay| {
-            template.begin(replay).launch_on(chosen.clone(), &ShaderOnDevice(&shader))
+            let shader = ShaderOnDevice::new(&shader).in_replay(replay.number);
+            template.begin(replay).launch_on(chosen.clone(), &shader)
         });
         task.record_submitted(submit, |_, _| Ok(()))
     }

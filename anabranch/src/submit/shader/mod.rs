@@ -64,7 +64,7 @@ where
     /// submitted then.
     pub fn submit(self) -> Result<TaskHandle, Error> {
         let chosen = self.task.shader_only(&self.shader)?;
-        self.task.launch_on(chosen, &ShaderOnDevice(&self.shader))
+        self.task.launch_on(chosen, &ShaderOnDevice::new(&self.shader))
     }
 
     /// Submits the task with a kernel for the host: see [`TaskBuilder::kernel`].
@@ -77,7 +77,7 @@ where
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
         match self.task.shader_or_kernel(&self.shader)? {
-            Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice(&self.shader)),
+            Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice::new(&self.shader)),
             None => self.task.on_host().kernel(kernel),
         }
     }
@@ -92,7 +92,7 @@ where
         L: RecordedAccessList<K>,
     {
         match self.task.shader_program(&self.shader, false)? {
-            Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice(&self.shader)),
+            Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice::new(&self.shader)),
             None => self.task.each(closure),
         }
     }
@@ -112,7 +112,7 @@ where
         let Self { task, shader } = self;
         let chosen = task.shader_program(&shader, false)?;
         let launch = |chosen| -> Launch<'rt, K, L> {
-            Box::new(move |task| task.launch_on(chosen, &ShaderOnDevice(&shader)))
+            Box::new(move |task| task.launch_on(chosen, &ShaderOnDevice::new(&shader)))
         };
         RecordedTask::new(task, closure, chosen.map(launch))
     }
@@ -168,7 +168,21 @@ where
 }
 
 /// A shader, as devices run it.
-pub(super) struct ShaderOnDevice<'a>(pub(super) &'a Wgsl);
+pub(super) struct ShaderOnDevice<'a> {
+    shader: &'a Wgsl,
+    /// The number of the replay; 0 outside of sequences.
+    replay: u64,
+}
+
+impl<'a> ShaderOnDevice<'a> {
+    pub(super) fn new(shader: &'a Wgsl) -> Self {
+        Self { shader, replay: 0 }
+    }
+
+    pub(super) fn in_replay(self, number: u64) -> Self {
+        Self { replay: number, ..self }
+    }
+}
 
 impl<const K: usize, L: ShaderAccessList<K>> KernelOnDevice<K, L> for ShaderOnDevice<'_> {
     fn buffers(&self, bound: &L::Bound) -> Buffers {
@@ -180,11 +194,11 @@ impl<const K: usize, L: ShaderAccessList<K>> KernelOnDevice<K, L> for ShaderOnDe
     }
 
     fn parameters(&self) -> Parameters {
-        self.0.parameters()
+        self.shader.parameters(self.replay)
     }
 
     fn groups(&self, points: [[usize; 3]; 2]) -> [usize; 3] {
-        self.0.count(points)
+        self.shader.count(points)
     }
 
     fn ranks(&self) -> Option<Vec<usize>> {

@@ -3,7 +3,7 @@
 use super::access::OperandType;
 use crate::{device::Parameters, recorded::Number};
 use anabranch_kernel::{
-    Scalar,
+    Scalar, replay_number,
     shader::{Operand, ShaderError, ShaderSource},
 };
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use std::sync::Arc;
 /// | one that is written or updated | `u_set(y, x, value)` |
 /// | any operand | `u_extent()`, which is a `vec2u`: `x` is the last dimension, here and everywhere |
 /// | a parameter `dt` | `dt()` |
+/// | a parameter `n` that is the number of the [replay](Self::replay) | `n()` |
 /// | the index space | `first_point()`, and `end_point()`, which is one behind the last along each dimension |
 ///
 /// Indices are `u32`, in the order of the dimensions: `u_get(x)`, `u_get(y, x)`, `u_get(z, y, x)`, and
@@ -78,9 +79,17 @@ use std::sync::Arc;
 pub struct Wgsl {
     text: Arc<str>,
     names: Vec<Arc<str>>,
-    parameters: Vec<(Arc<str>, Scalar)>,
+    parameters: Vec<(Arc<str>, Parameter)>,
     groups: Option<Groups>,
     zeroes_workgroup: bool,
+}
+
+/// The value of a parameter.
+#[derive(Clone, Copy, Debug)]
+enum Parameter {
+    Number(Scalar),
+    /// The number of the replay.
+    Replay,
 }
 
 /// The groups of a shader, padded with ones at the front.
@@ -120,7 +129,14 @@ impl Wgsl {
     /// Adds a parameter: a number that may differ between launches without a new compilation. The text calls
     /// its name: `dt()`.
     pub fn parameter(mut self, name: impl Into<Arc<str>>, value: impl Number) -> Self {
-        self.parameters.push((name.into(), value.scalar()));
+        self.parameters.push((name.into(), Parameter::Number(value.scalar())));
+        self
+    }
+
+    /// Adds a parameter that is the number of the replay of a [sequence](crate::Sequence), from 0, as a
+    /// `u32`: its lower 32 bits. Outside of a sequence it is 0. The text calls its name.
+    pub fn replay(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.parameters.push((name.into(), Parameter::Replay));
         self
     }
 
@@ -185,7 +201,7 @@ impl Wgsl {
             parameters: self
                 .parameters
                 .iter()
-                .map(|(name, value)| (Arc::clone(name), value.kind()))
+                .map(|(name, value)| (Arc::clone(name), value.in_replay(0).kind()))
                 .collect(),
             dimensions: K,
             group: self.groups.map(|groups| groups.size),
@@ -193,8 +209,9 @@ impl Wgsl {
         })
     }
 
-    pub(super) fn parameters(&self) -> Parameters {
-        self.parameters.iter().map(|&(_, value)| value).collect()
+    /// The values of the parameters, in the replay with this number.
+    pub(super) fn parameters(&self, replay: u64) -> Parameters {
+        self.parameters.iter().map(|&(_, value)| value.in_replay(replay)).collect()
     }
 
     /// Whether the number of groups does not depend on the points.
@@ -210,6 +227,15 @@ impl Wgsl {
             Some(Count::Tiles(tile)) => {
                 [0, 1, 2].map(|dim| max[dim].saturating_sub(min[dim]).div_ceil(tile[dim]))
             }
+        }
+    }
+}
+
+impl Parameter {
+    fn in_replay(self, number: u64) -> Scalar {
+        match self {
+            Self::Number(value) => value,
+            Self::Replay => replay_number(number),
         }
     }
 }

@@ -80,8 +80,14 @@ impl MachineCode {
         Some(Self { code: Executable::new(&assembler.code)?, set, functions })
     }
 
-    /// Computes the chains with this number. Returns how many points it has computed: all of them, or those
-    /// before the last ones, which fill no vector.
+    /// Whether there is a whole vector of so many points.
+    #[inline]
+    pub(super) fn fits<T>(&self, points: usize) -> bool {
+        points * size_of::<T>() >= self.set.bytes()
+    }
+
+    /// Computes the chains with this number, if a block of this length [fits](Self::fits). Returns how many
+    /// points it has computed: all of them, or those before the last ones, which fill no vector.
     pub(super) fn compute<'a, T: Number>(
         &self,
         number: u32,
@@ -91,9 +97,7 @@ impl MachineCode {
         let (function, kind) = &self.functions[number as usize];
         let lanes = self.set.bytes() / size_of::<T>();
         let whole = len / lanes * lanes;
-        if whole == 0 {
-            return 0;
-        }
+        assert!(whole > 0, "a block has a whole vector");
         assert_eq!(*kind, T::KIND, "the function is one for this type");
         assert_eq!([loads.len(), numbers.len()], function.inputs, "the function is that of the chains");
         let mut pointers: SmallVec<[*mut u8; 36]> = SmallVec::new();
@@ -113,11 +117,12 @@ impl MachineCode {
         }));
         let call = |points: Range<usize>| {
             let bytes = [points.start, points.end].map(|at| at * size_of::<T>());
-            // SAFETY: `translate` has made the function for a set of instructions that this processor has. It reads
-            // the elements of these points of each load, and writes those of each output. They are in the slices,
-            // as the assertions above have found. Of a register it reads and writes the values of these points, or
-            // of the first two vectors; a register has both. It reads as many numbers as there are. Nothing else
-            // uses what it writes: outputs and bank are borrowed exclusively, and none is among the loads.
+            // SAFETY: `translate` has made the function for a set of instructions that this processor has. It
+            // reads the elements of these points of each load, and writes those of each output.
+            // They are in the slices, as the assertions above have found. Of a register it reads
+            // and writes the values of these points, or of the first two vectors; a register has
+            // both. It reads as many numbers as there are. Nothing else uses what it writes:
+            // outputs and bank are borrowed exclusively, and none is among the loads.
             unsafe { self.code.call(function.entry, &pointers, numbers.as_ptr().cast(), bytes) };
         };
         call(0..whole);
