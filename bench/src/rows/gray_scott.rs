@@ -150,9 +150,11 @@ pub(super) fn on_two_processes(context: &Context, one: &str) -> Result<Outcome, 
     Contest::ours(|| two.on_processes(2)).peer(one, || one_process.ours()).run(context, context.pick(6, 1))
 }
 
-/// The number of frames of a run that takes about as long for all shapes.
+/// The number of frames of a run that takes about as long for all shapes. A run has several: the memory of the
+/// next states is touched for the first time in the first steps, on our side and in peers.
 fn frames(context: &Context, shape: [usize; 2]) -> usize {
-    context.pick(1_000_000_000_usize, 1).div_ceil(STEPS_PER_FRAME * shape[0] * shape[1])
+    let frames = context.pick(1_000_000_000_usize, 1).div_ceil(STEPS_PER_FRAME * shape[0] * shape[1]);
+    frames.max(context.pick(4, 1))
 }
 
 fn measure_speed(context: &Context, shape: [usize; 2], threads: usize) -> Result<Outcome, Failure> {

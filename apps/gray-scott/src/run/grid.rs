@@ -54,7 +54,7 @@ pub(super) struct Grid<'rt> {
     u: Buffer<f32, 2>,
     v: Buffer<f32, 2>,
     next_u: Buffer<f32, 2>,
-    /// V between frames. The two take turns.
+    /// V at the beginning and between frames. The two take turns; the first one was written last.
     next_v: [Buffer<f32, 2>; 2],
     /// V as frames. They take turns, and their versions are the output queue (see [`frame_buffers`]).
     frames: Vec<Frame>,
@@ -107,11 +107,11 @@ fn frame_buffers(queue: usize) -> (usize, usize) {
     (buffers, frames / buffers)
 }
 
-/// The largest number of bytes that the fields of a run take: U and V twice while the run starts, then U
-/// twice, V twice between frames, and all versions of the frames.
+/// The largest number of bytes that the fields of a run take: U twice, V twice at the beginning and between
+/// frames, and all versions of the frames.
 pub(crate) fn memory(parameters: &Parameters, queue: usize) -> u64 {
     let (buffers, versions) = frame_buffers(queue);
-    let fields = 5 + (buffers * versions) as u64;
+    let fields = 4 + (buffers * versions) as u64;
     parameters.frame_bytes().saturating_mul(fields)
 }
 
@@ -144,6 +144,7 @@ impl<'rt> Grid<'rt> {
         let edges = p.edges;
         let [u, v] = ["u", "v"].map(|name| empty(name.into()));
         fill(rt, start, &rows, &u, &v)?;
+        let next_v = [v.clone(), empty("next v".into())];
         let mut grid = Self {
             rt,
             nodes,
@@ -157,14 +158,14 @@ impl<'rt> Grid<'rt> {
             u,
             v,
             next_u: empty("next u".into()),
-            next_v: [1, 2].map(|i| empty(format!("next v {i}"))),
+            next_v,
             accounts: accounts.clone(),
             check_finite,
             findings: None,
         };
         if let Some(device) = device {
             let frames = (buffers * versions) as u64;
-            let Self { u, v, next_u, next_v: [next_v, _], .. } = &grid;
+            let Self { u, v, next_u, next_v: [_, next_v], .. } = &grid;
             let launch = Launch { u, v, next_u, next_v, steps: 1, to_frame: false };
             let own_cells = grid.own_cells();
             let on_device = OnDevice::new(rt, device, p, own_cells, frames, check_finite, accounts, &launch)?;
