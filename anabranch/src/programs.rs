@@ -49,10 +49,11 @@ impl Programs {
         known.unwrap_or_else(|| {
             let program = Arc::new(Program::new(recording));
             let mut programs = self.host.lock();
-            if programs.len() >= MOST {
-                programs.clear();
-            }
-            programs.insert(hash, Arc::clone(&program));
+            // Dropped outside the lock: a program may have memory for its machine code.
+            let _forgotten =
+                if programs.len() >= MOST { mem::take(&mut *programs) } else { FxHashMap::default() };
+            let _same = programs.insert(hash, Arc::clone(&program));
+            drop(programs);
             program
         })
     }

@@ -14,8 +14,8 @@ use std::{fmt, sync::Arc};
 /// A `D`-dimensional array of numbers on the host or on a device, with 0 to 4 dimensions. With 0 dimensions
 /// it is a single number, such as a sum.
 ///
-/// Operations return at once, and run where the array is. They are tasks: each waits for those that compute
-/// what it needs. The elements are in row-major order: the last axis is contiguous.
+/// Operations return at once, and run where the array is, except those that the guide names. They are tasks:
+/// each waits for those that compute what it needs. The elements are in row-major order: the last axis is contiguous.
 ///
 /// Handles are cheap to clone: all clones are the same array. [`copy`](Self::copy) makes another one.
 ///

@@ -17,8 +17,9 @@
 //! 4. [`Program::run`] goes through the points. For each block it finds the elements, which mostly lie one
 //!    after the other in an operand, and computes one step after the other. Then it copies results to
 //!    operands that it has taken elements of. The turns of a fold are repeated for each block.
-//! 5. On a processor with AVX-512 or AVX2, the first run turns the chains into machine code, in some ten
-//!    microseconds. If the system does not allow a process to make code, loops go through the chains instead.
+//! 5. On x86-64 with AVX-512 or AVX2, on Unix, the first run turns the chains into machine code, in some ten
+//!    microseconds. If the system does not allow a process to make code, and elsewhere, a loop goes through the
+//!    links of the chains.
 //!
 //! All [`Instructions`] give the same bits, except those of values that are not numbers (NaN). Functions such
 //! as `sin` are those of the platform, whose last bit may differ between machines.

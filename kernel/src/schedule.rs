@@ -215,8 +215,11 @@ impl<'a> Schedule<'a> {
             }
             Source::Load(_) | Source::Parameter(_) => {
                 let numbers = &mut self.last_chains().numbers;
-                numbers.push(source);
-                With::Number(numbers.len() as u32 - 1)
+                let place = numbers.iter().position(|&other| other == source).unwrap_or(numbers.len());
+                if place == numbers.len() {
+                    numbers.push(source);
+                }
+                With::Number(place as u32)
             }
             Source::Counter(_) => unreachable!("a counter is no float"),
             Source::Nowhere => unreachable!("a chain needs what is inside of another one"),

@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Where a value is while a program runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// In an operand: the number of the load among those that the program needs.
     Load(u32),
@@ -91,7 +91,7 @@ pub(crate) struct Chains {
     /// The numbers that are operands of links: literals, and loads of one element for all points.
     pub(crate) numbers: Vec<Source>,
     /// Whether no other step uses the registers of the links, and no result of the program is in them. Then a
-    /// register has to hold the results of one strip only.
+    /// register has to hold the results of one strip only, or of two vectors.
     pub(crate) are_alone: bool,
 }
 

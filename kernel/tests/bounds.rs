@@ -5,7 +5,7 @@
 
 mod array;
 
-use anabranch_kernel::{Instructions, Memory, Number, Operand, Program, Tape};
+use anabranch_kernel::{Float, Instructions, Memory, Number, Operand, Program, Recording, Tape};
 use array::{Array, row_mut};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use std::{ffi::c_void, ptr, slice};
@@ -56,44 +56,62 @@ impl<T> Drop for Guarded<T> {
     }
 }
 
-#[test]
-fn a_program_touches_nothing_beside_its_operands() {
-    let _deadline = deadline();
-    for are_alone in [true, false] {
-        let tape = Tape::new(1);
-        let (u, v, sum) = (tape.input::<f32, 1>(), tape.output::<f32, 1>(), tape.output::<f32, 1>());
-        let all = (0..20).map(|shift| u.at([shift]) * (shift as f32)).reduce(|sum, next| sum + next);
-        let all = all.expect("there are terms");
-        // A function is a step of its own, which needs the results so far in memory.
-        let difference = if are_alone { u.here() - all } else { (u.here() - all).abs() };
-        v.set(difference * difference + u.at([19]));
-        sum.set(all * 0.5);
-        let recording = tape.finish().expect("the kernel is right");
-        let program = Program::new(&recording);
-        let mut memory = Memory::default();
-        for len in (1..40).chain([63, 64, 65, 511, 512, 513, 2047, 2048, 2049, 4100]) {
-            let numbers: Vec<f32> = (0..len + 19).map(|at| (at % 13) as f32 - 6.0).collect();
-            let mut results = Vec::new();
-            for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
-                for is_before in [true, false] {
-                    let mut input = Guarded::new(&numbers, is_before);
-                    let [mut v, mut sum] = [(); 2].map(|()| Guarded::new(&vec![0.0_f32; len], is_before));
-                    let operands: &mut [&mut dyn Operand] = &mut [
-                        &mut Array::new(&*input.get(), [1, 1, len + 19], usize::MAX),
-                        &mut row_mut(v.get(), usize::MAX),
-                        &mut row_mut(sum.get(), usize::MAX),
-                    ];
-                    program.run(
-                        recording.parameters(),
-                        [[0; 3], [1, 1, len]],
-                        operands,
-                        &mut memory,
-                        instructions,
-                    );
-                    results.push([v.get().to_vec(), sum.get().to_vec()]);
+macro_rules! tests {
+    ($($name:ident $float:ident),*) => {
+        $(
+            #[test]
+            fn $name() {
+                let _deadline = deadline();
+                for are_alone in [true, false] {
+                    let tape = Tape::new(1);
+                    let u = tape.input::<$float, 1>();
+                    let [v, sum] = [(); 2].map(|()| tape.output::<$float, 1>());
+                    let terms = (0..20).map(|shift| u.at([shift]) * (shift as $float));
+                    let all = terms.reduce(|sum, next| sum + next).expect("there are terms");
+                    let difference = u.here() - all;
+                    // A function is a step of its own: it takes the results so far from memory, and leaves its
+                    // own there.
+                    let difference = if are_alone { difference } else { difference.abs() };
+                    // These results are needed twice. The first one may go where the difference was.
+                    let square = difference * difference + u.at([19]);
+                    let next = square * square - u.at([3]);
+                    v.set(next * next + square);
+                    sum.set(all * 0.5 + next);
+                    let recording = tape.finish().expect("the kernel is right");
+                    check::<$float>(&recording);
                 }
             }
-            assert!(results.windows(2).all(|both| both[0] == both[1]), "{len} points");
+        )*
+    };
+}
+
+tests!(programs_of_f32_touch_nothing_beside_their_operands f32, programs_of_f64_touch_nothing_beside_their_operands f64);
+
+/// Runs a kernel that takes twenty elements of its input, with operands at the border of memory.
+fn check<T: Float + From<i8>>(recording: &Recording) {
+    let (program, mut memory) = (Program::new(recording), Memory::default());
+    for len in (1..40).chain([63, 64, 65, 511, 512, 513, 2047, 2048, 2049, 4100]) {
+        let numbers: Vec<T> = (0..len + 19).map(|at| T::from((at % 13) as i8 - 6)).collect();
+        let mut results = Vec::new();
+        for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
+            for is_before in [true, false] {
+                let mut input = Guarded::new(&numbers, is_before);
+                let [mut v, mut sum] = [(); 2].map(|()| Guarded::new(&vec![T::default(); len], is_before));
+                let operands: &mut [&mut dyn Operand] = &mut [
+                    &mut Array::new(&*input.get(), [1, 1, len + 19], usize::MAX),
+                    &mut row_mut(v.get(), usize::MAX),
+                    &mut row_mut(sum.get(), usize::MAX),
+                ];
+                program.run(
+                    recording.parameters(),
+                    [[0; 3], [1, 1, len]],
+                    operands,
+                    &mut memory,
+                    instructions,
+                );
+                results.push([v.get().to_vec(), sum.get().to_vec()]);
+            }
         }
+        assert!(results.windows(2).all(|both| both[0] == both[1]), "{len} points");
     }
 }

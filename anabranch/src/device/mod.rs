@@ -59,8 +59,8 @@ pub trait Device: Send + Sync + 'static {
     /// the batch is done.
     fn submit(&self, batch: Batch) -> u64;
 
-    /// Lets the device notice sooner what is done. Threads that wait for the device call it. The device must
-    /// not need it: it advances its timeline by itself.
+    /// Lets the device notice sooner what is done. A thread that waits for the timeline of the device calls
+    /// it; one that waits for tasks does not. The device must not need it: it advances its timeline by itself.
     fn poll(&self) {}
 
     /// Whether the device has done all that it got. This costs two loads.

@@ -38,7 +38,8 @@ pub fn from_env() -> Result<Option<Arc<dyn Device>>, GpuError> {
 /// | `host` | the host |
 /// | `auto` | a GPU if there is one, otherwise the host; [`why_no_gpu`](crate::why_no_gpu) says why |
 /// | `gpu` | a GPU |
-/// | anything else | the device with this text in its name, also one that computes on the processor |
+/// | `gpu:1` | the second GPU, counted from 0; discrete ones come first |
+/// | anything else | the device with this text in its name, also one that computes on the processor; `h200:1` is the second one with `h200` in its name |
 ///
 /// The GPU is that of [`open`] without a name, so it is never a driver that computes on the processor.
 ///

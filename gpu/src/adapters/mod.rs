@@ -36,8 +36,13 @@ pub fn adapters() -> Vec<Adapter> {
 /// }
 /// ```
 pub fn best(adapters: &[Adapter]) -> Option<usize> {
-    let first = |wanted| adapters.iter().position(|adapter| adapter.info.kind == wanted);
-    [DeviceKind::Discrete, DeviceKind::Integrated, DeviceKind::Other].into_iter().find_map(first)
+    gpus(adapters).next()
+}
+
+/// The indices of all GPUs, discrete ones first.
+pub(crate) fn gpus(adapters: &[Adapter]) -> impl Iterator<Item = usize> {
+    let of = move |kind| (0..adapters.len()).filter(move |&at| adapters[at].info.kind == kind);
+    [DeviceKind::Discrete, DeviceKind::Integrated, DeviceKind::Other].into_iter().flat_map(of)
 }
 
 /// What a device is.

@@ -1,6 +1,6 @@
 //! Opening a device.
 
-use super::{best, describe, diagnosis, driver};
+use super::{Adapter, best, describe, diagnosis, driver, gpus};
 use crate::{device::Gpu, error::GpuError};
 use anabranch::device::Device;
 use std::{env, sync::Arc};
@@ -49,6 +49,9 @@ fn bytes(text: &str) -> Option<u64> {
 /// Opens a device: one with `name` in its name, in upper or lower case; or the first of discrete, integrated
 /// and other GPUs. The latter is never a driver that computes on the processor.
 ///
+/// A number after a colon tells apart devices with one name: `h200:0` is the first one, `h200:1` the second.
+/// `gpu:1` is the second GPU, whatever its name is: discrete ones come first.
+///
 /// # Errors
 /// There is no such device, or its driver refuses it. The error says what is missing. The environment variable
 /// `ANABRANCH_DEVICE_MEMORY` has a wrong value.
@@ -64,10 +67,7 @@ pub fn open_with(name: Option<&str>, settings: Settings) -> Result<Arc<dyn Devic
     let all = driver::adapters();
     let described = all.iter().map(describe).collect::<Vec<_>>();
     let chosen = match name {
-        Some(name) => {
-            let wanted = name.to_lowercase();
-            (0..all.len()).find(|&at| described[at].info.name.to_lowercase().contains(&wanted))
-        }
+        Some(name) => named(&described, name),
         None => best(&described),
     };
     match (chosen, name) {
@@ -88,9 +88,67 @@ pub fn open_with(name: Option<&str>, settings: Settings) -> Result<Arc<dyn Devic
     }
 }
 
+/// The index of the device with this name: see [`open`].
+fn named(adapters: &[Adapter], name: &str) -> Option<usize> {
+    let with = |wanted: String| {
+        (0..adapters.len()).filter(move |&at| adapters[at].info.name.to_lowercase().contains(&wanted))
+    };
+    let numbered = || {
+        let (name, number) = name.rsplit_once(':')?;
+        let number = number.parse::<usize>().ok()?;
+        match name.to_lowercase() {
+            gpu if gpu == "gpu" => gpus(adapters).nth(number),
+            name => with(name).nth(number),
+        }
+    };
+    // A name may have a colon of its own.
+    with(name.to_lowercase()).next().or_else(numbered)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::bytes;
+    use super::{Adapter, bytes, named};
+    use anabranch::device::{DeviceInfo, DeviceKind};
+
+    #[test]
+    fn a_number_tells_apart_devices_with_one_name() {
+        let _deadline = testing::deadline();
+        let adapter = |name: &str, kind| {
+            let info = DeviceInfo {
+                name: name.into(),
+                kind,
+                memory: None,
+                largest_buffer: 1 << 20,
+                has_f64: true,
+                has_i64: true,
+            };
+            Adapter { info, backend: String::new(), driver: String::new(), operands: 8 }
+        };
+        let all = [
+            adapter("llvmpipe", DeviceKind::Software),
+            adapter("Iris", DeviceKind::Integrated),
+            adapter("NVIDIA H200", DeviceKind::Discrete),
+            adapter("NVIDIA H200", DeviceKind::Discrete),
+            adapter("Odd: 7:1", DeviceKind::Other),
+        ];
+        for (name, at) in [
+            ("h200", Some(2)),
+            ("h200:0", Some(2)),
+            ("H200:1", Some(3)),
+            ("h200:2", None),
+            ("gpu:0", Some(2)),
+            ("GPU:1", Some(3)),
+            ("gpu:2", Some(1)),
+            ("gpu:3", Some(4)),
+            ("gpu:4", None),
+            ("llvm:0", Some(0)),
+            ("7:1", Some(4)),
+            ("h200:-1", None),
+            ("h200:", None),
+        ] {
+            assert_eq!(named(&all, name), at, "{name}");
+        }
+    }
 
     #[test]
     fn a_number_of_bytes_may_have_a_unit() {

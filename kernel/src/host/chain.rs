@@ -6,6 +6,9 @@
 //! strips of four vectors and of one. All chains of a step are done with a strip before the next one begins,
 //! so that what one leaves for another is in the first-level cache. Each product and each sum is rounded by
 //! itself, as if it were alone.
+//!
+//! If the program has [machine code](super::machine_code), that computes the vectors of a block, and this
+//! module the points that it leaves.
 
 use super::{
     argument::{Argument, Loaded, number, numbers_mut},
@@ -30,8 +33,9 @@ pub(super) struct ChainsOfBlock<'a, 'o, T> {
     pub(super) chains: &'a Chains,
     pub(super) parameters: &'a [Scalar],
     pub(super) loaded: Loaded<'a>,
-    /// The points that are computed already, and the number of all points.
+    /// The number of points that are computed already.
     pub(super) done: usize,
+    /// The number of all points.
     pub(super) len: usize,
     pub(super) bank: &'a mut Bank<T>,
     /// The slices of the program's outputs.

@@ -1,20 +1,26 @@
-//! The vector instructions of the processor.
+//! The vector instructions of the processor, and whether chains are machine code.
 
-/// A set of vector instructions. All give the same bits.
+/// A set of vector instructions, and how chains of sums, differences and products of floats use it. All give
+/// the same bits, except those of what is not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Instructions {
-    /// AVX-512, and chains of sums, differences and products of floats as machine code that is made for the
-    /// program.
+    /// AVX-512, and chains as machine code that is made for the program. If the system does not allow a
+    /// process to make code, this is [`Avx512`](Self::Avx512).
     CompiledAvx512,
-    /// AVX2, and chains as machine code.
+    /// AVX2, and chains as machine code. If the system does not allow that, this is [`Avx2`](Self::Avx2).
     CompiledAvx2,
-    /// AVX-512 (F, BW, CD, DQ, VL).
+    /// AVX-512 (F, BW, CD, DQ, VL), and a loop over the links of chains.
     Avx512,
-    /// AVX2.
+    /// AVX2, and a loop over the links of chains.
     Avx2,
-    /// Those that every processor of the target has.
+    /// What every processor of the target has, and a loop over the links of chains.
     Portable,
 }
+
+/// Whether chains can be machine code on this target. Sanitizers do not see what machine code does, so their
+/// tests are compiled with `anabranch_without_machine_code`.
+#[cfg(target_arch = "x86_64")]
+const COMPILES: bool = cfg!(all(unix, target_pointer_width = "64", not(anabranch_without_machine_code)));
 
 impl Instructions {
     /// All sets, the fastest first.
@@ -31,11 +37,11 @@ impl Instructions {
     pub fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::CompiledAvx512 => cfg!(unix) && Self::Avx512.is_available(),
+            Self::CompiledAvx512 => COMPILES && Self::Avx512.is_available(),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => pulp::x86::V4::is_available(),
             #[cfg(target_arch = "x86_64")]
-            Self::CompiledAvx2 => cfg!(unix) && Self::Avx2.is_available(),
+            Self::CompiledAvx2 => COMPILES && Self::Avx2.is_available(),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => pulp::x86::V3::is_available(),
             #[cfg(not(target_arch = "x86_64"))]

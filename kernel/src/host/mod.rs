@@ -20,7 +20,7 @@ mod lanes;
 mod load;
 mod loops;
 #[allow(unsafe_code, reason = "functions that this process has made")]
-#[cfg_attr(not(all(unix, target_arch = "x86_64")), path = "no_machine_code.rs")]
+#[cfg_attr(not(all(unix, target_arch = "x86_64", target_pointer_width = "64")), path = "no_machine_code.rs")]
 mod machine_code;
 mod memory;
 mod operands;

@@ -33,7 +33,7 @@ impl MachineCode {
     pub(super) fn compute<'a, T: Number>(
         &self,
         _: u32,
-        _: Block<'_, '_, T, impl ExactSizeIterator<Item = &'a [T]>>,
+        _: Block<'_, '_, T, impl Iterator<Item = &'a [T]>>,
     ) -> usize {
         match *self {}
     }

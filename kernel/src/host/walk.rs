@@ -69,7 +69,12 @@ impl Program {
             Instructions::CompiledAvx2 => 1,
             _ => return None,
         };
-        self.machine_code[place].get_or_init(|| MachineCode::new(self, instructions)).as_ref()
+        let known = &self.machine_code[place];
+        if known.get().is_none() {
+            // Another thread may be faster. A lock would stay locked in a process that is forked meanwhile.
+            let _ = known.set(MachineCode::new(self, instructions));
+        }
+        known.get().and_then(Option::as_ref)
     }
 
     fn compute(

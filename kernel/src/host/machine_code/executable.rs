@@ -1,13 +1,18 @@
 //! Memory with code that this process has made.
 //!
-//! The memory is written while it cannot be executed, and executed when it cannot be written any more.
+//! [`Executable::new`] writes the memory while no thread may execute it. From then on no thread may write it.
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use std::{
     ffi::c_void,
     mem,
     ptr::{self, NonNull},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
+
+/// Whether the system has refused to execute what this process has written. It would refuse it again, and
+/// some systems log each try.
+static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
 /// Code. It does not change until it is dropped.
 #[derive(Debug)]
@@ -16,12 +21,12 @@ pub(super) struct Executable {
     len: usize,
 }
 
-// SAFETY: nothing changes the memory after `new`, so all threads may read and execute it.
+// SAFETY: nothing changes the memory after `new`, so all threads may execute it. Any thread may unmap it.
 unsafe impl Send for Executable {}
 // SAFETY: as above.
 unsafe impl Sync for Executable {}
 
-/// A function of the code: see [`translate`](super::translate).
+/// A function of the code: see [`translate`](mod@super::translate).
 type Function =
     unsafe extern "sysv64" fn(pointers: *const *mut u8, numbers: *const u8, end: usize, begin: usize);
 
@@ -29,6 +34,9 @@ impl Executable {
     /// Copies code to memory of its own. `None` if the system gives no such memory, or does not allow to
     /// execute what this process has written.
     pub(super) fn new(code: &[u8]) -> Option<Self> {
+        if IS_REFUSED.load(Relaxed) {
+            return None;
+        }
         let len = code.len().max(1);
         let writable = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the system chooses the place of the memory, so it is no other memory of this process.
@@ -39,7 +47,11 @@ impl Executable {
         // it.
         unsafe { ptr::copy_nonoverlapping(code.as_ptr(), start.cast::<u8>(), code.len()) };
         // SAFETY: this is the whole mapping, and there is no reference to it.
-        unsafe { mprotect(start, len, MprotectFlags::READ | MprotectFlags::EXEC) }.ok()?;
+        let allowed = unsafe { mprotect(start, len, MprotectFlags::READ | MprotectFlags::EXEC) };
+        if allowed.is_err() {
+            IS_REFUSED.store(true, Relaxed);
+            return None;
+        }
         Some(memory)
     }
 
@@ -68,7 +80,7 @@ impl Executable {
 impl Drop for Executable {
     fn drop(&mut self) {
         // SAFETY: `new` has mapped this memory, and no function in it runs: each call borrows `self`.
-        let unmapped = unsafe { munmap(self.start.as_ptr(), self.len) };
-        debug_assert!(unmapped.is_ok(), "the memory was mapped: {unmapped:?}");
+        // The system may refuse it, if a mapping would have to be cut and there are too many. Then it stays.
+        let _ = unsafe { munmap(self.start.as_ptr(), self.len) };
     }
 }

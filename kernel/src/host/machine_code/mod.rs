@@ -1,13 +1,14 @@
 //! Chains as machine code.
 //!
 //! [`chain`](super::chain) goes through the links of a program again and again, and chooses what to do at
-//! each one. A function that is made for the program has no such choices. It keeps results, numbers and
-//! elements in registers, and the processor computes the next vectors while it waits for memory.
-//! [`translate`] makes these functions, with the registers that [`placement`] finds and the instructions that
-//! [`assembler`] encodes. [`executable`] has the memory that they are in.
+//! each one. A function that is made for the chains of a step has no such choices. It keeps results, numbers
+//! and elements in registers. While the processor waits for memory, it computes the next vectors.
+//!
+//! [`mod@translate`] makes these functions, with the registers that [`placement`] finds and the instructions
+//! that [`assembler`] encodes. [`executable`] has the memory that they are in.
 //!
 //! For each element a function does the operations of `chain` in their order, and rounds each result by
-//! itself. So both give the same bits.
+//! itself. So both give the same bits, except those of what is not a number.
 
 mod assembler;
 mod executable;
@@ -91,7 +92,7 @@ impl MachineCode {
     pub(super) fn compute<'a, T: Number>(
         &self,
         number: u32,
-        block: Block<'_, '_, T, impl ExactSizeIterator<Item = &'a [T]>>,
+        block: Block<'_, '_, T, impl Iterator<Item = &'a [T]>>,
     ) -> usize {
         let Block { loads, numbers, bank, outputs, len } = block;
         let (function, kind) = &self.functions[number as usize];
@@ -99,12 +100,12 @@ impl MachineCode {
         let whole = len / lanes * lanes;
         assert!(whole > 0, "a block has a whole vector");
         assert_eq!(*kind, T::KIND, "the function is one for this type");
-        assert_eq!([loads.len(), numbers.len()], function.inputs, "the function is that of the chains");
         let mut pointers: SmallVec<[*mut u8; 36]> = SmallVec::new();
         pointers.extend(loads.map(|load| {
             assert!(len <= load.len(), "a load has an element for each point");
             load.as_ptr().cast_mut().cast::<u8>()
         }));
+        assert_eq!([pointers.len(), numbers.len()], function.inputs, "the function is that of the chains");
         pointers.extend(function.outputs.iter().map(|&at| {
             let output = numbers_mut::<T>(outputs[at as usize].reborrow());
             assert!(len <= output.len(), "an output has an element for each point");
@@ -117,12 +118,14 @@ impl MachineCode {
         }));
         let call = |points: Range<usize>| {
             let bytes = [points.start, points.end].map(|at| at * size_of::<T>());
-            // SAFETY: `translate` has made the function for a set of instructions that this processor has. It
-            // reads the elements of these points of each load, and writes those of each output.
-            // They are in the slices, as the assertions above have found. Of a register it reads
-            // and writes the values of these points, or of the first two vectors; a register has
-            // both. It reads as many numbers as there are. Nothing else uses what it writes:
-            // outputs and bank are borrowed exclusively, and none is among the loads.
+            // SAFETY: `translate` has made the function for a set of instructions that this processor has.
+            // The table has a pointer for each load, output and register of the function, in this
+            // order. The function reads the elements of these points of each load, and writes
+            // those of each output: they are in the slices, as the assertions above have found.
+            // Of a register it reads and writes the values of these points, or of the first two
+            // vectors: a register has both. It reads as many numbers as there are. Nothing else
+            // uses what it writes: outputs and bank are borrowed exclusively, and none of them is
+            // among the loads.
             unsafe { self.code.call(function.entry, &pointers, numbers.as_ptr().cast(), bytes) };
         };
         call(0..whole);

@@ -1,5 +1,5 @@
-//! Where the values of chains are in machine code: in a vector register, as long as there are some, or in
-//! memory.
+//! Where the values of chains are in machine code: in vector registers, as long as the processor has some,
+//! and then in memory.
 
 use super::assembler::{Set, Vector};
 use crate::steps::{Chains, Link, Scaled};
@@ -14,13 +14,13 @@ pub(super) struct Placement {
     pub(super) so_far: Vector,
     /// For a short time: a product, or the first operand of a difference.
     pub(super) temporary: Vector,
-    /// For a short time: a number. AVX2 has no instructions that take numbers from memory.
-    pub(super) number: Vector,
+    /// With AVX2, for a short time: a number. It has no instructions that compute with a number in memory.
+    pub(super) number: Option<Vector>,
     /// The numbers that have a register during the whole loop: the first one of them, and how many.
     pub(super) numbers: (Vector, usize),
     /// The registers of the program that the chains use, in ascending order.
     pub(super) registers: Vec<Placed>,
-    /// The registers of each load that several links take.
+    /// The registers of each load that links take more than once.
     pub(super) loads: Vec<Option<Vector>>,
 }
 
@@ -34,18 +34,19 @@ pub(super) struct Placed {
 
 impl Placement {
     pub(super) fn new(chains: &Chains, set: Set) -> Self {
-        let mut used = registers(chains);
-        used.sort_unstable();
-        used.dedup();
+        let stored = registers(chains, written);
         let all = usize::from(set.registers());
         // So far, and temporary.
-        let fits = |width: usize| width * (2 + used.len()) + 1 + chains.numbers.len() <= all;
+        let fits = |width: usize| width * (2 + stored.len()) + 1 + chains.numbers.len() <= all;
         let width = if fits(2) { 2 } else { 1 };
         let mut free = Free { next: 0, end: set.registers() };
         let [so_far, temporary] = [(); 2].map(|()| free.take(width).expect("a set has more registers"));
-        let number = free.take(1).expect("a set has more registers");
-        let place = |&register| Placed { register, vector: free.take(width) };
-        let registers = used.iter().map(place).collect();
+        let number = if set == Set::Avx2 { free.take(1) } else { None };
+        // What an earlier step has computed stays in memory.
+        let mut place = |register| stored.binary_search(&register).ok().and_then(|_| free.take(width));
+        let used = registers(chains, |link| link.reads().or(written(link)));
+        let registers =
+            used.into_iter().map(|register| Placed { register, vector: place(register) }).collect();
         let numbers = chains.numbers.len().min(usize::from(free.end - free.next));
         let numbers = (free.take(numbers as u8).expect("there are so many"), numbers);
         let mut loads = vec![None; chains.loads.len()];
@@ -100,13 +101,20 @@ impl Free {
     }
 }
 
-/// The registers of the program, as often as links use them.
-fn registers(chains: &Chains) -> Vec<u32> {
-    let written = |link: &Link| if let Link::Store(at) = *link { Some(at) } else { None };
-    chains.links.iter().filter_map(|link| link.reads().or(written(link))).collect()
+/// The registers of the program that links use in this way, in ascending order.
+fn registers(chains: &Chains, used: impl Fn(&Link) -> Option<u32>) -> Vec<u32> {
+    let mut registers: Vec<u32> = chains.links.iter().filter_map(used).collect();
+    registers.sort_unstable();
+    registers.dedup();
+    registers
 }
 
-/// How many links take each load.
+/// The register of the program that a link writes.
+fn written(link: &Link) -> Option<u32> {
+    if let Link::Store(register) = *link { Some(register) } else { None }
+}
+
+/// How often links take each load.
 fn uses(chains: &Chains) -> Vec<u32> {
     let mut uses = vec![0; chains.loads.len()];
     for link in &chains.links {

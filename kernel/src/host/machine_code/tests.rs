@@ -1,6 +1,11 @@
-//! The bytes of instructions, as the assembler and the disassembler of GNU binutils have them.
+//! The bytes of instructions, as the assembler and the disassembler of GNU binutils have them; and that there
+//! is machine code at all.
 
-use super::assembler::{Address, Arithmetic, Assembler, Float, General, Last, Set, Vector};
+use super::{
+    MachineCode,
+    assembler::{Address, Arithmetic, Assembler, Float, General, Last, Set, Vector},
+};
+use crate::{Instructions, Program, Tape};
 
 fn at(base: General, bytes: i32) -> Address {
     Address { base, index: None, bytes }
@@ -113,5 +118,19 @@ fn instructions_with_general_registers_have_their_bytes() {
             a.push(General::RBX);
             a.jump_back_unless_above(General::RAX, General::RDX, label);
         } => "53 48 39 d0 0f 86 f6 ff ff ff",
+    }
+}
+
+#[test]
+fn a_program_has_machine_code() {
+    let _deadline = testing::deadline();
+    let tape = Tape::new(1);
+    let (u, v) = (tape.input::<f32, 1>(), tape.output::<f32, 1>());
+    v.set(u.here() * 2.0 + 1.0);
+    let program = Program::new(&tape.finish().expect("the kernel is right"));
+    for set in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
+        let has_code = MachineCode::new(&program, set).is_some();
+        let is_compiled = matches!(set, Instructions::CompiledAvx512 | Instructions::CompiledAvx2);
+        assert_eq!(has_code, is_compiled, "{set:?}: does this system allow a process to make code?");
     }
 }

@@ -2,19 +2,22 @@
 //!
 //! The function has four arguments. `rdi` points to a table of pointers: those of the [loads](Chains::loads),
 //! then those of the [outputs](Function::outputs), then those of the [registers of the
-//! program](Function::registers). Each points to the element of the first point of the block. `rsi` points to
-//! the [numbers](Chains::numbers). `rcx` is the number of bytes from there to the first point to compute, and
-//! `rdx` that to the end of the last one. Between them are whole vectors.
+//! program](Function::registers). Each pointer leads to the element of the first point of the block. (A
+//! register that only these chains need has the two vectors that are computed now, and no others.) `rsi`
+//! points to the [numbers](Chains::numbers). `rcx` and `rdx` are numbers of bytes: from the first point of
+//! the block to the first one to compute, and to the end of the last one. Between them are whole vectors.
 //!
 //! `rcx` counts on to the next point. A step of the loop computes all chains for two vectors, which have
-//! registers of their own: so the processor has something to do while it waits for a result. The last vector
-//! has a step of its own. If there are no registers for two vectors, each step computes one.
+//! registers of their own: so the processor has something to do while it waits for a result. If the number of
+//! vectors is odd, the rest has a step of its own. If there are not enough registers for two vectors and the
+//! numbers, each step computes one.
 
 use super::{
-    assembler::{Address, Arithmetic, Assembler, General, Last, Set, Vector},
+    assembler::{Address, Arithmetic, Assembler, General, Last, Vector},
     placement::Placement,
 };
 use crate::steps::{Chains, Join, Link, Scaled, With};
+use rustc_hash::FxHashSet;
 
 /// A function that computes chains, and what its caller has to know.
 #[derive(Debug)]
@@ -103,8 +106,8 @@ struct Step {
     so_far: Operand,
     to: Vector,
     /// The registers of the program and the loads that are in vector registers already.
-    stored: Vec<u32>,
-    loaded: Vec<u32>,
+    stored: FxHashSet<u32>,
+    loaded: FxHashSet<u32>,
 }
 
 impl Translation<'_> {
@@ -145,7 +148,8 @@ impl Translation<'_> {
 
     fn step(&mut self) {
         let to = self.placement.so_far;
-        let mut step = Step { so_far: Operand::Each(to), to, stored: Vec::new(), loaded: Vec::new() };
+        let (stored, loaded) = Default::default();
+        let mut step = Step { so_far: Operand::Each(to), to, stored, loaded };
         let is_end = |link: &Link| matches!(link, Link::Store(_) | Link::Set(_));
         for chain in self.chains.links.split_inclusive(is_end) {
             step.to = self.target(chain);
@@ -202,7 +206,7 @@ impl Translation<'_> {
         let what = match join {
             Join::Take => {
                 // The next operand may be another number in its register.
-                let will_change = with == Operand::All(self.placement.number);
+                let will_change = self.placement.number.is_some_and(|number| with == Operand::All(number));
                 step.so_far =
                     if with.is_in_registers() && !will_change { with } else { self.load(step.to, with) };
                 return;
@@ -241,7 +245,7 @@ impl Translation<'_> {
             if step.so_far != Operand::Each(vector) {
                 self.load(vector, step.so_far);
             }
-            step.stored.push(register);
+            step.stored.insert(register);
         }
         if let Some(to) = self.register_in_memory(register) {
             self.store_vectors(to, step.so_far);
@@ -253,9 +257,8 @@ impl Translation<'_> {
     fn operand(&mut self, step: &mut Step, with: With) -> Operand {
         match with {
             With::Load(load) => match self.placement.loads[load as usize] {
-                Some(vector) if step.loaded.contains(&load) => Operand::Each(vector),
+                Some(vector) if !step.loaded.insert(load) => Operand::Each(vector),
                 Some(vector) => {
-                    step.loaded.push(load);
                     let from = Operand::Memory(self.pointer(load as usize, true));
                     self.load(vector, from)
                 }
@@ -264,13 +267,13 @@ impl Translation<'_> {
             With::Number(number) => {
                 let (Vector(first), count) = self.placement.numbers;
                 let in_memory = self.number_in_memory(number);
-                if (number as usize) < count {
-                    Operand::All(Vector(first + number as u8))
-                } else if self.assembler.set == Set::Avx2 {
-                    self.assembler.load_number(self.placement.number, in_memory);
-                    Operand::All(self.placement.number)
-                } else {
-                    Operand::Number(in_memory)
+                match self.placement.number {
+                    _ if (number as usize) < count => Operand::All(Vector(first + number as u8)),
+                    Some(vector) => {
+                        self.assembler.load_number(vector, in_memory);
+                        Operand::All(vector)
+                    }
+                    None => Operand::Number(in_memory),
                 }
             }
             With::Register(register) => match self.placement.vector(register) {
@@ -360,13 +363,17 @@ impl Translation<'_> {
 
 /// See [`Function::is_repeatable`].
 fn is_repeatable(chains: &Chains) -> bool {
-    let stored = |link: &Link| if let Link::Store(at) = *link { Some(at) } else { None };
-    let is_read_before = |link: usize| {
-        let at = stored(&chains.links[link]);
-        let first = chains.links.iter().position(|link| stored(link) == at);
-        at.is_some() && chains.links[..first.unwrap_or(0)].iter().any(|link| link.reads() == at)
-    };
-    !(0..chains.links.len()).any(is_read_before)
+    let [mut read, mut stored] = [(); 2].map(|()| FxHashSet::default());
+    chains.links.iter().all(|link| {
+        read.extend(link.reads().filter(|register| !stored.contains(register)));
+        match *link {
+            Link::Store(register) => {
+                stored.insert(register);
+                !read.contains(&register)
+            }
+            _ => true,
+        }
+    })
 }
 
 /// A pointer of the table.
