@@ -41,8 +41,8 @@ thread_local! {
 #[derive(Default)]
 pub(crate) struct Contents {
     pub(crate) operations: Vec<Operation>,
-    /// The numbers of operations that are on the tape: a second operation with the same inputs is the same
-    /// one.
+    /// The numbers of operations that are on the tape, except loads and literals: a second operation with the
+    /// same inputs is the same one.
     pub(crate) known: FxHashMap<Operation, Id>,
     pub(crate) parameters: Vec<Scalar>,
     /// The parameter that is the number of the replay.
@@ -55,6 +55,8 @@ pub(crate) struct Contents {
     /// The folds whose closures run now.
     open: Vec<u32>,
     pub(crate) loads: Vec<Load>,
+    /// The operation of each load.
+    pub(crate) taken: Vec<Id>,
     /// Where the program asks for each load.
     pub(crate) asked: Vec<&'static Location<'static>>,
     pub(crate) operands: Vec<Operand>,
@@ -109,6 +111,7 @@ impl Contents {
             folded,
             open,
             loads,
+            taken,
             asked,
             operands,
             stores,
@@ -123,6 +126,7 @@ impl Contents {
         folded.clear();
         open.clear();
         loads.clear();
+        taken.clear();
         asked.clear();
         operands.clear();
         stores.clear();

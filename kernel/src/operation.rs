@@ -1,21 +1,47 @@
 //! The operations of a recording.
 
 use crate::number::Kind;
-use std::mem;
+use std::{
+    hash::{Hash, Hasher},
+    mem,
+};
 
 /// The number of an operation: its place on the tape.
 pub(crate) type Id = u32;
 
 /// An operation, whose result later operations use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(crate) what: What,
     /// The type of the result.
     pub(crate) kind: Kind,
 }
 
+impl Hash for Operation {
+    /// Hashes two words. To hash field by field takes as long as all the rest of a recording.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let (what, inner, [a, b, c]) = match self.what {
+            What::Load(load) => (0, 0, [load, 0, 0]),
+            What::Parameter(parameter) => (1, 0, [parameter, 0, 0]),
+            What::Index(dimension) => (2, 0, [dimension as u32, 0, 0]),
+            What::Unary(unary, a) => (3, unary as u64, [a, 0, 0]),
+            What::Binary(binary, a, b) => (4, binary as u64, [a, b, 0]),
+            What::Compare(compare, a, b) => (5, compare as u64, [a, b, 0]),
+            What::Select(a, b, c) => (6, 0, [a, b, c]),
+            What::Convert(a) => (7, 0, [a, 0, 0]),
+            What::Turn(fold) => (8, 0, [fold, 0, 0]),
+            What::State(fold, at) => (9, 0, [fold, at, 0]),
+            What::EndTurn(fold) => (10, 0, [fold, 0, 0]),
+            What::Folded(fold, at) => (11, 0, [fold, at, 0]),
+        };
+        let [a, b, c] = [a, b, c].map(u64::from);
+        state.write_u64(what | inner << 8 | (self.kind as u64) << 16 | a << 32);
+        state.write_u64(b | c << 32);
+    }
+}
+
 /// What an operation does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// Takes an element: the number of the [`Load`].
     Load(u32),

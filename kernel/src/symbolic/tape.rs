@@ -5,7 +5,7 @@ use crate::{
     contents::{self, Combination, Contents, Operand},
     error::RecordError,
     number::{Kind, Number, Scalar},
-    operation::{Id, Load, Operation, What},
+    operation::{Edge, Id, Load, Operation, What},
     recording::Recording,
 };
 use std::{cell::RefCell, panic::Location};
@@ -67,15 +67,31 @@ impl Tape {
 
     /// Adds a load, which the program asks for at this line, unless it is there already.
     pub(super) fn add_load(&self, load: Load, at: &'static Location<'static>) -> Id {
-        let number = {
-            let mut contents = self.contents.borrow_mut();
-            contents.loads.iter().position(|&known| known == load).unwrap_or_else(|| {
-                contents.loads.push(load);
-                contents.asked.push(at);
-                contents.loads.len() - 1
-            })
+        let mut contents = self.contents.borrow_mut();
+        let known = match load.edge {
+            // Its literal is a new one.
+            Edge::Parameter(_) => None,
+            _ => contents.loads.iter().position(|known| *known == load),
         };
-        self.add(What::Load(number as u32), load.kind)
+        let id = known.map(|number| contents.taken[number]).unwrap_or_else(|| {
+            let what = What::Load(contents.loads.len() as u32);
+            contents.loads.push(load);
+            contents.asked.push(at);
+            let scope = contents.scope(what);
+            let id = contents.push(Operation { what, kind: load.kind }, scope);
+            contents.taken.push(id);
+            id
+        });
+        contents.expect_inside(id);
+        id
+    }
+
+    /// Adds a literal, which is a new one each time.
+    pub(super) fn add_literal(&self, value: Scalar) -> Id {
+        let mut contents = self.contents.borrow_mut();
+        contents.parameters.push(value);
+        let what = What::Parameter(contents.parameters.len() as u32 - 1);
+        contents.push(Operation { what, kind: value.kind() }, None)
     }
 
     /// Adds the value of a literal. It is not part of the program, so that another value needs no new one.

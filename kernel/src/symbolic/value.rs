@@ -82,8 +82,7 @@ impl Tape {
 
     /// Adds a literal. Its value is not part of the program, so that another value needs no new one.
     pub(crate) fn literal<T: Number>(&self, value: T) -> Value<'_, T> {
-        let parameter = self.parameter(value.scalar());
-        self.record(What::Parameter(parameter), T::KIND)
+        Value::new(self, self.add_literal(value.scalar()))
     }
 
     /// Adds a load. Where the kernel asks twice for an element, it is loaded once, unless a literal stands
