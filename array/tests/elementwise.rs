@@ -36,6 +36,42 @@ fn check_zip<const D: usize>(shape: [usize; D], [left, right]: [usize; 2], seed:
     }
 }
 
+macro_rules! check_zip_of {
+    ($($name:ident $float:ident),*) => {
+        $(
+            /// Sums, differences and products, which are rounded alike in all places.
+            fn $name<const D: usize>(shape: [usize; D], [left, right]: [usize; 2], seed: u64) {
+                let shapes = [flattened(shape, left & !right), flattened(shape, right & !left)];
+                let values = [0, 1].map(|at| elements::<$float>(seed + at as u64, shapes[at].iter().product()));
+                let expected = |of: fn($float, $float) -> $float| {
+                    let element = |point| {
+                        let [x, y] = [0, 1].map(|at| broadcast(&values[at], shapes[at], point));
+                        of(x, y)
+                    };
+                    bits(&points(shape).into_iter().map(element).collect::<Vec<$float>>())
+                };
+                let expected = [expected(|x, y| x + y), expected(|x, y| x - y), expected(|x, y| x * y)];
+                for arrays in places() {
+                    let [a, b] = [0, 1].map(|at| arrays.from_slice(shapes[at], &values[at]).unwrap());
+                    let ours = [a.zip(&b, |x, y| x + y), a.zip(&b, |x, y| x - y), a.zip(&b, |x, y| x * y)];
+                    for (ours, expected) in ours.into_iter().zip(&expected) {
+                        match ours {
+                            Ok(ours) => assert_eq!(&bits(&ours.to_vec().unwrap()), expected, "{arrays:?}"),
+                            // The device has no such numbers.
+                            Err(error) => {
+                                let may_lack = arrays.device().is_some() && error.to_string().contains("64");
+                                assert!(may_lack, "{error}");
+                            }
+                        }
+                    }
+                }
+            }
+        )*
+    };
+}
+
+check_zip_of!(check_zip_of_f32 f32, check_zip_of_f64 f64);
+
 fn check_map<T: Drawn>(len: usize, seed: u64) {
     let values = elements::<T>(seed, len);
     let expected: Vec<T> = values.iter().map(|&x| if x < T::default() { T::default() } else { x }).collect();
@@ -65,6 +101,8 @@ proptest! {
         check_zip(one, axes, seed.into());
         check_zip(two, axes, seed.into());
         check_zip(four, axes, seed.into());
+        check_zip_of_f32(two, axes, seed.into());
+        check_zip_of_f64(four, axes, seed.into());
     }
 
     #[test]

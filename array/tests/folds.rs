@@ -4,8 +4,9 @@ mod common;
 
 use anabranch::{Operator, and, max, min, operator, or, product, sum};
 use anabranch_array::Arrays;
-use common::{Drawn, bits, devices, elements, hosts, number, places, points, shape};
+use common::{Drawn, bits, devices, elements, exact, hosts, number, places, points, shape, signs};
 use proptest::prelude::*;
+use std::ops::Add;
 use testing::deadline;
 
 /// The last value that is not 0: an operator that does not commute.
@@ -80,6 +81,11 @@ fn check<T: Drawn, const D: usize, O: Operator<T> + Copy>(
     }
 }
 
+/// The numbers, with positive zeros.
+fn without_minus<T: Drawn + Add<Output = T>>(numbers: Vec<T>) -> Vec<T> {
+    numbers.into_iter().map(|number| number + T::default()).collect()
+}
+
 fn check_all<const D: usize>(shape: [usize; D], seed: u64) {
     let len = shape.iter().product();
     let (of_i64, with_zeros) = (elements::<i64>(seed, len), with_zeros(seed, len));
@@ -87,7 +93,15 @@ fn check_all<const D: usize>(shape: [usize; D], seed: u64) {
     // Which of two zeros comes first in the tree is no promise: all of them are positive.
     let of_f32: Vec<f32> = elements(seed, len).into_iter().map(|x: f32| x + 0.0).collect();
     let of_f64: Vec<f64> = elements(seed, len).into_iter().map(|x: f64| x + 0.0).collect();
+    let (exact, exact_f64) = (exact::<f32>(seed, len), exact::<f64>(seed, len));
+    // The sign of a sum that is zero is no promise.
+    let (exact, exact_f64) = (without_minus(exact), without_minus(exact_f64));
+    let (signs, signs_f64) = (signs::<f32>(seed, len), signs::<f64>(seed, len));
     for arrays in places() {
+        check(arrays, &exact, shape, sum());
+        check(arrays, &exact_f64, shape, sum());
+        check(arrays, &signs, shape, product());
+        check(arrays, &signs_f64, shape, product());
         check(arrays, &of_i64, shape, sum());
         check(arrays, &of_i64, shape, product());
         check(arrays, &of_i64, shape, min());

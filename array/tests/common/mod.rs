@@ -125,6 +125,28 @@ pub fn elements<T: Drawn>(seed: u64, len: usize) -> Vec<T> {
     (0..len as u64).map(|at| T::drawn(mixed(seed ^ at << 20))).collect()
 }
 
+/// Small whole numbers, whose sums are exact in any order, and up to three special ones among them:
+/// infinities, zeros and what is not a number.
+pub fn exact<T: Drawn + From<i8>>(seed: u64, len: usize) -> Vec<T> {
+    with_specials(seed, (0..len as u64).map(|at| T::from((mixed(seed ^ at) % 33) as i8 - 16)).collect())
+}
+
+/// Ones with both signs, whose products are exact in any order, and special numbers as in [`exact`].
+pub fn signs<T: Drawn + From<i8>>(seed: u64, len: usize) -> Vec<T> {
+    with_specials(seed, (0..len as u64).map(|at| T::from(2 * (mixed(seed ^ at) % 2) as i8 - 1)).collect())
+}
+
+fn with_specials<T: Drawn>(seed: u64, mut numbers: Vec<T>) -> Vec<T> {
+    for special in 0..seed % 4 {
+        let (at, which) = (mixed(seed + 17 * special), mixed(seed + 31 * special) % 5);
+        if let Some(place) = at.checked_rem(numbers.len() as u64) {
+            // See `drawn`: the zeros come first, which are special for products.
+            numbers[place as usize] = T::drawn(which);
+        }
+    }
+    numbers
+}
+
 pub fn bits<T: Drawn>(elements: &[T]) -> Vec<u64> {
     elements.iter().map(|element| element.bits()).collect()
 }
