@@ -44,7 +44,7 @@ impl<T: Number> Guarded<T> {
     }
 
     fn get(&mut self) -> &mut [T] {
-        // SAFETY: `new` has put so many numbers there, and `self` is borrowed exclusively.
+        // SAFETY: `new` has put `len` numbers there, and `self` is borrowed exclusively.
         unsafe { slice::from_raw_parts_mut(self.numbers, self.len) }
     }
 }

@@ -168,7 +168,7 @@ impl Assembler {
         self.encode(opcode, first, second, last, unit);
     }
 
-    /// Adds an instruction with vectors. Its distances of one byte count units of so many bytes.
+    /// Adds an instruction with vectors. A distance of one byte counts units of `unit` bytes.
     fn encode(&mut self, opcode: &Opcode, first: Vector, second: Vector, last: Last, unit: usize) {
         let registers = self.set.registers();
         assert!(first.0 < registers && second.0 < registers, "the set has these registers");

@@ -81,7 +81,7 @@ impl MachineCode {
         Some(Self { code: Executable::new(&assembler.code)?, set, functions })
     }
 
-    /// Whether there is a whole vector of so many points.
+    /// Whether this number of points fills a vector.
     #[inline]
     pub(super) fn fits<T>(&self, points: usize) -> bool {
         points * size_of::<T>() >= self.set.bytes()

@@ -48,7 +48,8 @@ impl Placement {
         let registers =
             used.into_iter().map(|register| Placed { register, vector: place(register) }).collect();
         let numbers = chains.numbers.len().min(usize::from(free.end - free.next));
-        let numbers = (free.take(numbers as u8).expect("there are so many"), numbers);
+        let numbers =
+            (free.take(numbers as u8).expect("the count was limited to the free registers"), numbers);
         let mut loads = vec![None; chains.loads.len()];
         let uses = uses(chains);
         let mut often: Vec<usize> = (0..loads.len()).filter(|&load| uses[load] > 1).collect();
@@ -91,7 +92,7 @@ struct Free {
 }
 
 impl Free {
-    /// So many registers, one after the other; `None` if there are no more.
+    /// Takes `count` registers, one after the other; `None` if fewer are free.
     fn take(&mut self, count: u8) -> Option<Vector> {
         let first = self.next;
         (count <= self.end - first).then(|| {

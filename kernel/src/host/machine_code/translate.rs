@@ -381,7 +381,7 @@ fn in_table(at: usize) -> Address {
     Address { base: General::RDI, index: None, bytes: (at * size_of::<*mut u8>()) as i32 }
 }
 
-/// The register after so many others.
+/// The register that is `at` places behind the first one.
 fn nth(Vector(first): Vector, at: u8) -> Vector {
     Vector(first + at)
 }
