@@ -2,7 +2,7 @@
 //!
 //! A recorded task is cut into *units*: its chunks, and for a reduction the unit that combines their results.
 //! At the recording, the graph finds the units that each unit comes after, in the same replay and in the one
-//! before ([`repeat`](anabranch_graph::repeat)). The [`plan`] deals the units to *strands*. A strand is a
+//! before ([`repeat`](anabranch_graph::repeat)). The [`plan`] [deals](deal) the units to *strands*. A strand is a
 //! sequence of units: one thread executes it from its beginning to its end, and then again for the next
 //! replay. So all that a unit has to know of others is how far the other strands have come ([`progress`]),
 //! and no barrier is between two replays.
@@ -45,6 +45,7 @@
 //! | the first turn that does not begin, and why | all threads | threads whose unit has failed, the thread that sees a cancellation |
 //! | the list of threads that sleep | threads that register, and that wake them, under its lock | the same |
 
+mod deal;
 #[cfg(all(test, loom))]
 mod models;
 mod plan;

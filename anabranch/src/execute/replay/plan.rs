@@ -1,8 +1,9 @@
 //! Plans: the units of recorded tasks, dealt to strands.
 
+use super::deal::deal;
 use anabranch_graph::repeat::UnitOrder;
 use smallvec::SmallVec;
-use std::{collections::BTreeSet, mem, ops::Range};
+use std::{mem, ops::Range};
 
 /// What a unit does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,35 +101,15 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Deals the units to at most this many strands. `orders` has what each unit comes after.
-    ///
-    /// The chunks of a kernel are dealt in their order, so that a strand gets the same part of each index
-    /// space. Other units are dealt by their *level*, the length of the longest chain of units before them:
-    /// those of one level go to different strands.
+    /// [Deals](deal) the units to at most this many strands. `orders` has what each unit comes after.
     pub(crate) fn new(units: &[PlannedUnit], orders: &[UnitOrder], threads: usize) -> Self {
-        let levels = levels(orders);
-        let mut sizes = vec![0; levels.iter().max().map_or(0, |most| most + 1)];
-        // The place of each unit among those of its level.
-        let place = |&level: &usize| {
-            sizes[level] += 1;
-            sizes[level] - 1
-        };
-        let places: Vec<usize> = levels.iter().map(place).collect();
-        let widest = units.iter().map(|unit| unit.chunks).chain(sizes.iter().copied()).max().unwrap_or(0);
-        let count = threads.min(widest).max(1);
-        let strand_of = |unit: usize| match units[unit] {
-            PlannedUnit { part: Part::Chunk(chunk), chunks: chunks @ 2.., .. } => chunk * count / chunks,
-            _ => places[unit] * count / sizes[levels[unit]],
-        };
-        let dealt: Vec<usize> = (0..units.len()).map(strand_of).collect();
-        // No strand is empty: those with units get the first numbers.
-        let used: BTreeSet<usize> = dealt.iter().copied().collect();
-        let number_of = |strand: &usize| used.range(..strand).count();
-        let mut strands: Vec<Vec<Step>> = used.iter().map(|_| Vec::new()).collect();
+        let dealt = deal(units, orders, threads);
+        let mut strands: Vec<Vec<Step>> = Vec::new();
+        strands.resize_with(dealt.iter().max().map_or(0, |last| last + 1), Vec::new);
         // The strand of each unit, and how many units of the strand are done when it is.
         let mut at = Vec::with_capacity(units.len());
         for (unit, &PlannedUnit { task, part, .. }) in (0..).zip(units) {
-            let strand = number_of(&dealt[unit as usize]);
+            let strand = dealt[unit as usize];
             strands[strand].push(Step {
                 task,
                 parts: part.into(),
@@ -216,15 +197,6 @@ fn join_steps(strands: &mut [Vec<Step>]) {
     }
 }
 
-/// The length of the longest chain of units of the same replay before each unit.
-fn levels(orders: &[UnitOrder]) -> Vec<usize> {
-    let mut levels: Vec<usize> = Vec::with_capacity(orders.len());
-    for order in orders {
-        levels.push(order.within.iter().map(|&before| levels[before] + 1).max().unwrap_or(0));
-    }
-    levels
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -301,11 +273,27 @@ mod tests {
         let tasks = |strand: usize| plan.strands[strand].iter().map(|step| step.task).collect::<Vec<_>>();
         assert_eq!((plan.strands(), tasks(0), tasks(1)), (2, vec![0, 2], vec![1, 3]));
         assert!(plan.strands.iter().flatten().all(|step| step.waits.is_empty()));
-        // A chain needs one thread only.
-        let chain: Vec<_> = (0..4_usize)
-            .map(|unit| order(&unit.checked_sub(1).into_iter().collect::<Vec<_>>(), &[]))
-            .collect();
+        // A chain whose begin waits for its end needs one thread only.
+        let chain = [order(&[], &[3]), order(&[0], &[]), order(&[1], &[]), order(&[2], &[])];
         assert_eq!(Plan::new(&units, &chain, 8).strands(), 1);
+        // A pipeline: a unit of the next replay begins when the unit behind it is done. Half of the units can
+        // run at the same time.
+        let pipeline = |count: usize| -> (Vec<_>, Vec<_>) {
+            let units = (0..count).map(|task| chunk(task, 0, 1)).collect();
+            let behind = |unit: usize| if unit + 1 < count { vec![unit + 1] } else { vec![] };
+            let before = |unit: usize| unit.checked_sub(1).into_iter().collect::<Vec<_>>();
+            (units, (0..count).map(|unit| order(&before(unit), &behind(unit))).collect())
+        };
+        for (count, threads, strands) in [(8, 8, 4), (8, 3, 3), (8, 2, 2), (8, 1, 1), (3, 8, 1)] {
+            let (units, orders) = pipeline(count);
+            let plan = Plan::new(&units, &orders, threads);
+            let tasks = plan.strands.iter().flatten().map(|step| step.task);
+            assert_eq!(
+                (plan.strands(), tasks.collect::<Vec<_>>()),
+                (strands, (0..count).collect::<Vec<_>>())
+            );
+            assert!(plan.strands.iter().all(|strand| strand.len() >= count / strands));
+        }
         // What waits for all others, and holds all up: each strand waits once.
         let mut all = chains.to_vec();
         all.iter_mut().for_each(|order| order.across.push(4));
