@@ -29,10 +29,11 @@ pub fn rows() -> Vec<Row> {
             "a loop of as many empty items as threads, from outside the pool, back to back: all threads are awake; ours does so short a loop on the calling thread",
             move |context| empty(context, hot(context)),
         )
-        .bar(1000.0)
         .bar(times(1.0, "TBB"))
         .bar(times(1.0, "TBB static"))
-        .better(100.0),
+        .bar(times(1.0, "TBB simple"))
+        .bar(times(1.0, "TBB parallel_invoke (2)"))
+        .better(60.0),
         Row::lower(
             "region/empty-cold",
             "ns",

@@ -13,7 +13,7 @@ use crate::{
         pools::{chili_pool, rayon_pool},
         program::{OPENMP_LOOPS, Program, TBB_LOOPS},
     },
-    row::{Row, times_best},
+    row::{Row, times, times_best},
 };
 
 pub fn rows() -> Vec<Row> {
@@ -44,9 +44,9 @@ fn after_pauses() -> impl Iterator<Item = Row> {
 }
 
 fn row(name: impl Into<String>, about: &'static str, ns: f64, pause: Duration) -> Row {
-    Row::lower(name, "us", about, move |context: &Context| two_items(context, ns, pause))
-        .bar(times_best(1.1))
-        .better(times_best(1.0))
+    let row = Row::lower(name, "us", about, move |context: &Context| two_items(context, ns, pause));
+    let peers = ["serial", "TBB static", "TBB simple", "TBB parallel_invoke", "OpenMP static"];
+    peers.into_iter().fold(row, |row, peer| row.bar(times(1.0, peer))).better(times_best(1.0))
 }
 
 /// How many loops a visit times. After a pause each of them is a sample. A visit lasts long enough
