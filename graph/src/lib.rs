@@ -105,6 +105,7 @@ mod task;
 mod task_graph;
 
 pub use residence::{MemoryCopy, MemoryId, Residence};
+pub use rolling_hash::RollingHash;
 pub use schedule::{ConflictScheduler, Contender, TaskState};
 pub use task::{
     Access, BufferId, Dependency, Effect, GraphError, Horizon, Kind, Mode, ObjectId, Order, Origin,

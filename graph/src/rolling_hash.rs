@@ -8,10 +8,22 @@ use anabranch_grid::{GridBox, Region};
 
 /// A hash of a sequence of words.
 ///
+/// ```
+/// use anabranch_graph::RollingHash;
+///
+/// let hash = |words: [u64; 2]| {
+///     let mut hash = RollingHash::default();
+///     words.into_iter().for_each(|word| hash.add(word));
+///     hash.value()
+/// };
+/// assert_eq!(hash([1, 2]), hash([1, 2]));
+/// assert_ne!(hash([1, 2]), hash([2, 1]));
+/// ```
+///
 /// Each word is combined with the state by exclusive or; a multiplication with an odd number (2^64 divided by
 /// the golden ratio) and a rotation spread its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RollingHash(u64);
+pub struct RollingHash(u64);
 
 impl Default for RollingHash {
     fn default() -> Self {
@@ -20,12 +32,14 @@ impl Default for RollingHash {
 }
 
 impl RollingHash {
-    pub(crate) fn value(self) -> u64 {
+    /// The hash of all words so far.
+    pub fn value(self) -> u64 {
         self.0 ^ self.0 >> 32
     }
 
+    /// Adds a word.
     #[inline]
-    pub(crate) fn add(&mut self, word: u64) {
+    pub fn add(&mut self, word: u64) {
         self.0 = ((self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(29);
     }
 

@@ -1,7 +1,5 @@
 //! The tree of a reduction.
 
-use crate::operator::{Operator, Reducible};
-
 /// The most points of a leaf.
 pub const LEAF: usize = 4096;
 
@@ -77,12 +75,20 @@ impl Leaves {
     }
 }
 
-/// Combines the results of leaves. `None` if there are no leaves.
-pub(crate) fn combine<T: Reducible>(operator: Operator, leaves: &mut [T]) -> Option<T> {
+/// Combines the results of leaves in the tree of [`Leaves`], and uses their memory for that. `None` if there
+/// are no leaves.
+///
+/// ```
+/// use anabranch_kernel::combine_leaves;
+///
+/// // ((1 - 2) - (3 - 4)) - 5
+/// assert_eq!(combine_leaves(&mut [1, 2, 3, 4, 5], |left, right| left - right), Some(-5));
+/// ```
+pub fn combine_leaves<T: Copy>(leaves: &mut [T], mut operator: impl FnMut(T, T) -> T) -> Option<T> {
     let mut count = leaves.len();
     while count > 1 {
         for pair in 0..count / 2 {
-            leaves[pair] = T::combine(operator, leaves[2 * pair], leaves[2 * pair + 1]);
+            leaves[pair] = operator(leaves[2 * pair], leaves[2 * pair + 1]);
         }
         if count % 2 == 1 {
             leaves[count / 2] = leaves[count - 1];

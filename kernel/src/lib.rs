@@ -47,7 +47,7 @@ pub mod wgsl;
 
 pub use error::RecordError;
 pub use host::{Instructions, Memory, Operand};
-pub use leaves::{LANES, LEAF, Leaves};
+pub use leaves::{LANES, LEAF, Leaves, combine_leaves};
 pub use number::{Float, Kind, Number, Scalar, Signed, Slice, SliceMut};
 pub use operator::Operator;
 pub use program::Program;

@@ -81,6 +81,7 @@ pub use loops::{
     step::Step,
 };
 pub use panic::{Panic, discard as discard_payload};
+pub use patience::Patience;
 pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
 pub use sections::{Critical, OnlyOnce};
 pub use sort::ParallelSort;

@@ -6,7 +6,7 @@
 //!
 //! This is the one policy of the crate. Whether threads may spin is decided once, when a pool or lanes are
 //! built, on the thread that builds them. Threads inherit the processors that they may use from the thread
-//! that starts them.
+//! that starts them. Programs that have waits of their own use the same policy: [`Patience::new`].
 //!
 //! | thread that waits | for | patience |
 //! |---|---|---|
@@ -28,6 +28,7 @@
 use std::{
     hint,
     num::NonZero,
+    sync::OnceLock,
     thread,
     time::{Duration, Instant},
 };
@@ -49,8 +50,30 @@ const PAUSES: u32 = 16;
 
 /// How a thread waits for an event before it sleeps. It looks for the event, calls [`pause`](Self::pause),
 /// looks again, and so on. A copy that has not paused yet begins anew.
+///
+/// The thread spins for 20 µs, then it yields its processor to other threads until 100 µs have passed. On a
+/// machine with one processor it yields four times.
+///
+/// ```
+/// use anabranch_par::Patience;
+/// use std::{sync::atomic::{AtomicBool, Ordering::*}, thread};
+///
+/// let is_done = AtomicBool::new(false);
+/// thread::scope(|scope| {
+///     let waiting = scope.spawn(|| {
+///         let mut patience = Patience::new();
+///         while !is_done.load(Acquire) {
+///             if !patience.pause() {
+///                 thread::park();
+///             }
+///         }
+///     });
+///     is_done.store(true, Release);
+///     waiting.thread().unpark();
+/// });
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub struct Patience {
     /// How long the thread spins, from the first reading of the clock. If this is zero, it does not spin.
     spin: Duration,
     /// If it spins: how long it spins and yields together.
@@ -70,7 +93,24 @@ enum Turn {
     Sleep,
 }
 
+impl Default for Patience {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Patience {
+    /// Of a thread that waits for another one, with the processors that this process had when it first
+    /// called this or [`lasting`](Self::lasting).
+    pub fn new() -> Self {
+        Self::WAITING.on(processors_at_first())
+    }
+
+    /// The same of a thread that waits for this time in all before it sleeps.
+    pub fn lasting(whole: Duration) -> Self {
+        Self::spinning(SPIN, whole).on(processors_at_first())
+    }
+
     /// Of a thread that waits for another one, on a machine with many processors.
     pub(crate) const WAITING: Self = Self::spinning(SPIN, SPIN_AND_YIELD);
     /// The same, but it never sleeps.
@@ -115,7 +155,7 @@ impl Patience {
 
     /// Pauses for a moment. Returns `false`, without a pause, if it is time to sleep.
     #[inline]
-    pub(crate) fn pause(&mut self) -> bool {
+    pub fn pause(&mut self) -> bool {
         self.pause_for(Duration::ZERO)
     }
 
@@ -172,6 +212,12 @@ impl Patience {
             pauses();
         }
     }
+}
+
+/// The number of processors when this was called first. The system takes some microseconds to tell it.
+fn processors_at_first() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(processors)
 }
 
 /// The number of processors that the calling thread, and those that it starts, may use.

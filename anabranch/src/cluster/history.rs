@@ -5,6 +5,7 @@
 //! the same, or until all nodes have met: the name of a meeting has the hash of all submissions before it.
 
 use crate::{error::NodeError, label::TaskLabel};
+use anabranch_graph::RollingHash;
 use anabranch_wire::Place;
 use smallvec::SmallVec;
 use std::{collections::VecDeque, fmt};
@@ -70,7 +71,7 @@ impl Neighbour {
 
 pub(super) struct History {
     node: u16,
-    hash: u64,
+    hash: RollingHash,
     /// The number of submissions.
     count: u64,
     /// The latest submissions, with the hash after each.
@@ -88,7 +89,7 @@ impl History {
         let neighbour = |other: u32| Neighbour { node: other as u16, same: 0, ahead: VecDeque::new() };
         Self {
             node,
-            hash: 0,
+            hash: RollingHash::default(),
             count: 0,
             recent: VecDeque::new(),
             neighbours: all.map(neighbour).collect(),
@@ -99,11 +100,11 @@ impl History {
     /// Adds a submission, after which the whole program so far has this hash. Returns its number and a hash
     /// that includes the calls.
     pub(super) fn add(&mut self, hash: u64, what: What) -> Result<(u64, u64), Divergence> {
-        // Two rounds of multiplication and rotation, so that neighbouring values spread over all bits.
-        self.hash = (self.hash ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-        self.hash = (self.hash ^ self.count).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        self.hash.add(hash);
+        self.hash.add(self.count);
         self.count += 1;
-        self.recent.push_back((self.hash, what));
+        let hash = self.hash.value();
+        self.recent.push_back((hash, what));
         for at in 0..self.neighbours.len() {
             self.compare(at)?;
         }
@@ -111,7 +112,7 @@ impl History {
             self.posted = self.count;
             self.forget();
         }
-        Ok((self.count, self.hash))
+        Ok((self.count, hash))
     }
 
     /// Adds a call at which all nodes meet.
@@ -203,7 +204,9 @@ impl History {
 }
 
 fn hash_of(text: &str) -> u64 {
-    text.bytes().fold(1, |hash: u64, byte| hash.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte))
+    let mut hash = RollingHash::default();
+    text.bytes().for_each(|byte| hash.add(u64::from(byte)));
+    hash.value()
 }
 
 impl From<Divergence> for NodeError {

@@ -45,7 +45,7 @@ mod tests;
 
 use super::DeviceError;
 use crate::{
-    events::{event::Event, patience::Patience},
+    events::{event::Event, patience_for_devices},
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::*},
@@ -296,7 +296,7 @@ impl Timeline {
                 poll();
                 false
             };
-            event.wait(Patience::for_devices(), help, POLL, &poll);
+            event.wait(patience_for_devices(), help, POLL, &poll);
         }
         Ok(())
     }

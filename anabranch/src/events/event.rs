@@ -1,11 +1,12 @@
 //! Events: conditions that become true once, for which threads and futures wait.
 
-use super::{patience::Patience, waker::LeftWaker};
+use super::waker::LeftWaker;
 use crate::sync::{
     Mutex, Thread,
     atomic::{AtomicU8, Ordering::*},
     thread,
 };
+use anabranch_par::Patience;
 use std::{
     mem,
     task::{Context, Poll},

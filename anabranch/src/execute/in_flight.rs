@@ -5,7 +5,7 @@
 //! no room. A submitter that finds no room blocks until a quarter of the limit is free, so that not every
 //! completed task wakes a thread.
 
-use crate::events::patience::Patience;
+use anabranch_par::Patience;
 use crossbeam_utils::CachePadded;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{

@@ -25,12 +25,12 @@ use crate::{
     events::{
         event::Event,
         latch::{Latch, Latches},
-        patience::Patience,
     },
     label::TaskLabel,
     sync::thread::current,
 };
 use anabranch_graph::TaskId;
+use anabranch_par::Patience;
 use loom::{
     cell::UnsafeCell,
     sync::atomic::{AtomicUsize, Ordering::*},

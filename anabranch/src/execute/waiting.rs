@@ -3,7 +3,7 @@
 //! A thread that waits for all tasks helps with host tasks that it waits for. A thread that waits for one
 //! task runs that task or none: a task that it does not wait for must not delay it. In a seeded runtime,
 //! where waiting threads run all tasks, they run whatever the seed says. A thread that finds nothing to do
-//! spins, yields and parks (see [`patience`](crate::events::patience)), and looks around now and then (see
+//! spins, yields and parks (see [`Patience`]), and looks around now and then (see
 //! [`Watchdog`](crate::observe::Watchdog)).
 //!
 //! Waiting inside a task of the same runtime is an error, because the task would wait for itself: see
@@ -16,10 +16,11 @@ use super::{
     task::node::{DeadLatches, Node},
 };
 use crate::{
-    events::{event::Event, latch::Latch, patience::Patience},
+    events::{event::Event, latch::Latch, patience_for_devices},
     observe::{Progress, wait_span},
 };
 use anabranch_graph::TaskId;
+use anabranch_par::Patience;
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
     task::{Context, Poll},
@@ -93,7 +94,7 @@ impl Core {
     /// The patience of a thread that waits for tasks: longer if they may run on a device.
     fn patience(&self) -> Patience {
         // Relaxed: a thread that waits has no use for what comes with it.
-        if self.meets_devices.load(Relaxed) { Patience::for_devices() } else { Patience::new() }
+        if self.meets_devices.load(Relaxed) { patience_for_devices() } else { Patience::new() }
     }
 
     /// With several nodes: says to the neighbours what was submitted so far, so that nodes that run different

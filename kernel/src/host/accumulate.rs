@@ -12,7 +12,7 @@ use super::{
     operands::Operand,
 };
 use crate::{
-    leaves::{LANES, LEAF, Leaves, combine},
+    leaves::{LANES, LEAF, Leaves, combine_leaves},
     number::{Kind, Scalar, SliceMut},
     operator::{Operator, Reducible},
     program::{Program, Reduced},
@@ -291,5 +291,5 @@ fn total<T: Reducible>(of: &Reduced, leaves: &mut [T], current: T) -> T {
             None => return current,
         }
     }
-    combine(operator, leaves).unwrap_or_else(|| T::identity(operator))
+    combine_leaves(leaves, |a, b| T::combine(operator, a, b)).unwrap_or_else(|| T::identity(operator))
 }

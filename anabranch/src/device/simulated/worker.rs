@@ -20,10 +20,9 @@ use super::{
 use crate::{
     device::{Batch, DeviceError, DeviceStep, Download, Timeline, Upload},
     draw::Draw,
-    events::patience::Patience,
 };
 use anabranch_kernel::Memory;
-use anabranch_par::discard_payload;
+use anabranch_par::{Patience, discard_payload};
 use parking_lot::{Condvar, Mutex};
 use std::{
     any::Any,

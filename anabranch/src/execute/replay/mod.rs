@@ -2,8 +2,8 @@
 //!
 //! A recorded task is cut into *units*: its chunks, and for a reduction the unit that combines their results.
 //! At the recording, the graph finds the units that each unit comes after, in the same replay and in the one
-//! before ([`repeat`](anabranch_graph::repeat)). The [`plan`] [deals](deal) the units to *strands*. A strand is a
-//! sequence of units: one thread executes it from its beginning to its end, and then again for the next
+//! before ([`repeat`](anabranch_graph::repeat)). The [`plan`] [deals](deal) the units to *strands*. A strand
+//! is a sequence of units: one thread executes it from its beginning to its end, and then again for the next
 //! replay. So all that a unit has to know of others is how far the other strands have come ([`progress`]),
 //! and no barrier is between two replays.
 //!
@@ -17,11 +17,12 @@
 //!    they are, it executes the step, and goes on with the next one. It stores how many steps of the strand
 //!    are done if another strand waits for this one, and at the end: a store that other threads read costs as
 //!    much as a small chunk.
-//! 3. If they are not, it spins for a moment. Then it gives the strand back, looks once more, and then looks
-//!    for another one that can go on: there may be fewer threads than strands.
-//! 4. If there is none, it registers as a thread that sleeps, looks once more, and parks. A thread that
-//!    stores the number of steps looks whether threads sleep, and wakes them. Both use sequentially
-//!    consistent operations: either the one sees the number, or the other sees the thread.
+//! 3. If they are not, it spins for a moment. Then it gives the strand back, and looks for another one that
+//!    can go on: there may be fewer threads than strands.
+//! 4. If there is none, it registers as a thread that sleeps, looks once more at all strands, and parks. It
+//!    looks also at those that it has given back: a thread that was about to sleep may have found them taken.
+//!    A thread that stores the number of steps looks whether threads sleep, and wakes them. Both use
+//!    sequentially consistent operations: either the one sees the number, or the other sees the thread.
 //! 5. When all steps of all replays are done, all threads leave.
 //!
 //! A thread holds no strand while it sleeps. A step waits only for units that a program would execute before

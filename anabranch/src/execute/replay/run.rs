@@ -6,12 +6,12 @@ use super::{
 };
 use crate::{
     draw::Draw,
-    events::patience::Patience,
     sync::{
         Mutex,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*, fence},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*},
     },
 };
+use anabranch_par::Patience;
 use crossbeam_utils::CachePadded;
 use std::ops::ControlFlow;
 
@@ -144,23 +144,11 @@ where
     /// Executes steps of a strand, at most this many, until one has to wait. Returns whether it has executed
     /// any: not if another thread has the strand.
     fn advance(&self, number: usize, most: usize) -> bool {
-        let steps = &self.plan.strands[number];
-        let mut has_advanced = false;
-        while let Some(strand) = self.strands[number].take() {
-            let begin = (strand.replay(), strand.step());
-            let (replay, at) = self.advance_from(begin, number, most);
-            has_advanced |= (replay, at) != begin;
-            strand.go_to(replay, at);
-            drop(strand);
-            // A thread that looked at the strand before it sleeps has found it taken. If what the next step
-            // waits for has been done meanwhile, this thread must go on. SeqCst: that is seen here, or that
-            // thread sees that the strand is not taken.
-            fence(SeqCst);
-            if most < usize::MAX || replay == self.replays || !self.is_ready(&steps[at], replay) {
-                break;
-            }
-        }
-        has_advanced
+        let Some(strand) = self.strands[number].take() else { return false };
+        let begin = (strand.replay(), strand.step());
+        let end @ (replay, at) = self.advance_from(begin, number, most);
+        strand.go_to(replay, at);
+        end != begin
     }
 
     /// Executes steps of a strand that this thread has, from this position: see [`advance`](Self::advance).

@@ -20,11 +20,11 @@ use crate::{
     },
 };
 use anabranch_graph::{
-    Access as GraphAccess, Mode,
+    Access as GraphAccess, Mode, RollingHash,
     command::{BufferAccess, erase},
 };
 use anabranch_grid::{AnyBoxes, Chunk, Extent, Fixed, GridBox, MapperValue, RangeMapper, Region};
-use std::{fmt, sync::Arc};
+use std::{fmt, iter, sync::Arc};
 
 /// The parts of all nodes. Node `n` is point `n` of the index space.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -47,12 +47,13 @@ impl<const D: usize> OfNodes<D> {
 
     /// A hash that is the same on every node, on whatever machine.
     pub(in crate::submit) fn hash(&self) -> u64 {
-        let add =
-            |hash: u64, word: usize| (hash ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-        self.0.iter().fold(0x6a09_e667_f3bc_c908 ^ D as u64, |hash, part| {
+        let mut hash = RollingHash::default();
+        hash.add(D as u64);
+        for part in &self.0 {
             let points = part.boxes().iter().flat_map(|range| [range.min().0, range.max().0]).flatten();
-            points.fold(add(hash, part.boxes().len()), add)
-        })
+            iter::once(part.boxes().len()).chain(points).for_each(|word| hash.add(word as u64));
+        }
+        hash.value()
     }
 
     fn union(parts: &[Region<D>]) -> Region<D> {

@@ -3,6 +3,7 @@
 
 use super::{BoundReduction, Operation, exchange::Exchange};
 use crate::{data::element::Element, submit::access::operator::Operator};
+use anabranch_kernel::combine_leaves;
 use std::mem;
 
 impl<T: Element, const D: usize, O: Operator<T>> BoundReduction<T, D, O> {
@@ -33,7 +34,7 @@ impl<T: Element, const D: usize, O: Operator<T>> BoundReduction<T, D, O> {
                 None
             }
             Operation::OneNode(_) => {
-                let all = combine_neighbours(operator, &mut leaves);
+                let all = combine_leaves(&mut leaves, |a, b| operator.combine(a, b));
                 // Over an empty index space.
                 all.or_else(|| (!self.include_current).then(|| operator.identity()))
             }
@@ -48,32 +49,15 @@ impl<T: Element, O: Operator<T>> Exchange<T, O> {
         let at = |leaf: u32| (leaf - first) as usize;
         let own = self.own_parts().iter().map(|part| {
             let subtree = &mut leaves[at(part.start)..at(part.end)];
-            combine_neighbours(self.operator(), subtree).expect("a subtree has leaves")
+            combine_leaves(subtree, |a, b| self.operator().combine(a, b)).expect("a subtree has leaves")
         });
         self.set_own(own.collect());
     }
 }
 
-/// Combines neighbours, then neighbours of those, and so on; `None` if there is nothing. This is the tree of
-/// [`combine`](anabranch_graph::command::combine), for results that lie side by side.
-fn combine_neighbours<T: Element, O: Operator<T>>(operator: &O, results: &mut [T]) -> Option<T> {
-    let mut count = results.len();
-    while count > 1 {
-        for pair in 0..count / 2 {
-            results[pair] = operator.combine(results[2 * pair], results[2 * pair + 1]);
-        }
-        if count % 2 == 1 {
-            results[count / 2] = results[count - 1];
-        }
-        count = count.div_ceil(2);
-    }
-    results.first().copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operator;
     use anabranch_graph::command::combine;
     use testing::deadline;
 
@@ -81,12 +65,11 @@ mod tests {
     fn results_side_by_side_are_combined_in_the_tree_of_the_graph() {
         let _deadline = deadline();
         let mix = |a: u64, b: u64| (a.rotate_left(7) ^ b).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let operator = operator(0, mix);
-        assert_eq!(combine_neighbours(&operator, &mut []), None);
+        assert_eq!(combine_leaves(&mut [], mix), None);
         for count in 1..200 {
             let mut results: Vec<_> = (0..count).map(u64::from).collect();
             let expected = combine(0..count, (0..count).map(|at| (at..at + 1, u64::from(at))), mix);
-            assert_eq!(combine_neighbours(&operator, &mut results), Some(expected), "{count}");
+            assert_eq!(combine_leaves(&mut results, mix), Some(expected), "{count}");
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::{
     label::Label,
     submit::launch::{declaration::Declaration, leaves::leaves},
 };
-use anabranch_graph::Mode;
+use anabranch_graph::{Mode, command::combine};
 use anabranch_grid::{Chunk, Extent, GridBox, Point, Region};
 use parking_lot::{Mutex, MutexGuard};
 use std::{fmt, mem, ops::Index, sync::Arc};
@@ -81,18 +81,17 @@ impl<T: Element, const D: usize, O: Operator<T>> BoundReduction<T, D, O> {
         buffer
     }
 
-    /// Combines all partial results into the first: neighbours, then neighbours of those, and so on.
-    fn combine(&self, operator: &O) {
-        let count = self.partials.len();
-        let mut distance = 1;
-        while distance < count {
-            for left in (0..count - distance).step_by(2 * distance) {
-                let right = mem::take(&mut *self.partials[left + distance].lock());
-                let mut left = self.partials[left].lock();
+    /// Combines all partial results; `None` if there are none.
+    fn combine(&self, operator: &O) -> Option<Vec<T>> {
+        let count = self.partials.len() as u32;
+        let taken = |partial: &Mutex<Vec<T>>| mem::take(&mut *partial.lock());
+        let partials = (0..count).zip(&self.partials).map(|(at, partial)| (at..at + 1, taken(partial)));
+        (count > 0).then(|| {
+            combine(0..count, partials, |mut left, right| {
                 combine_into(operator, &mut left, &right);
-            }
-            distance *= 2;
-        }
+                left
+            })
+        })
     }
 }
 
@@ -185,13 +184,12 @@ where
             Operation::OneNode(operator) => operator,
             Operation::Nodes(exchange) => return exchange.finish(&bound.partials),
         };
-        bound.combine(operator);
         let len = GridBox::full(bound.buffer.inner.extent).len();
         // SAFETY: no other task uses the buffer while this one runs, as it has declared; the buffer has `len`
         // elements.
         let target = unsafe { std::slice::from_raw_parts_mut(bound.start.get(), len) };
-        match bound.partials.first() {
-            Some(first) => target.copy_from_slice(&mem::take(&mut *first.lock())),
+        match bound.combine(operator) {
+            Some(result) => target.copy_from_slice(&result),
             // The index space is empty.
             None if bound.include_current => {}
             None => target.fill(operator.identity()),
