@@ -2,6 +2,7 @@
 //!
 //! | chapter | questions |
 //! |---|---|
+//! | [Buffers, kernels and declarations](buffers) | How does a program declare its data and its tasks? Which region does a chunk get? What if a declaration is wrong? |
 //! | [Orders, epochs and captures](orders) | When may tasks on one object run at the same time? How does a program get results without stopping? |
 //! | [Reductions and failures](reductions) | How are many values combined into one? What happens when a task fails? |
 //! | [Recorded kernels](recorded_kernels) | How does a kernel that says what happens at one point become fast? What can it do? |
@@ -9,6 +10,7 @@
 //! | [Small tasks](small_tasks) | How does a program with many like tasks, or one that repeats the same tasks, avoid the cost of submitting them? |
 //! | [Several nodes](nodes) | How does the same program run on several nodes? What must it do the same on all of them? |
 //! | [From a laptop to a cluster](cluster) | How is it started with `mpirun` or SLURM? Why is it slow? What do the errors mean? |
+//! | [Coming from other systems](coming_from) | What are the constructs of Celerity, StarPU, TBB and OpenMP called here? |
 //!
 //! Programs that work with whole arrays, as those with NumPy, CuPy or CUDA.jl do, use the crate
 //! `anabranch-array`, which has a guide of its own.
@@ -38,6 +40,9 @@ macro_rules! picture {
     };
 }
 
+#[doc = include_str!("buffers.md")]
+pub mod buffers {}
+
 #[doc = concat!(
     include_str!("orders.md"),
     picture!("orders"),
@@ -65,3 +70,6 @@ pub mod nodes {}
 
 #[doc = include_str!("cluster.md")]
 pub mod cluster {}
+
+#[doc = include_str!("coming_from.md")]
+pub mod coming_from {}
