@@ -7,9 +7,10 @@
 //! | [Reductions and failures](reductions) | How are many values combined into one? What happens when a task fails? |
 //! | [Recorded kernels](recorded_kernels) | How does a kernel that says what happens at one point become fast? What can it do? |
 //! | [On a GPU](devices) | How does a recorded kernel run on a device? When is data copied? What may differ? |
-//! | [Small tasks](small_tasks) | How does a program with many like tasks, or one that repeats the same tasks, avoid the cost of submitting them? |
+//! | [Small tasks](small_tasks) | How does a program with many similar tasks, or one that repeats the same tasks, avoid the cost of submitting them? May tasks submit tasks? |
 //! | [Several nodes](nodes) | How does the same program run on several nodes? What must it do the same on all of them? |
 //! | [From a laptop to a cluster](cluster) | How is it started with `mpirun` or SLURM? Why is it slow? What do the errors mean? |
+//! | [Logs and profiles](profiling) | How does a program show the warnings of the runtime? How long do its tasks take? |
 //! | [Coming from other systems](coming_from) | What are the constructs of Celerity, StarPU, TBB and OpenMP called here? |
 //!
 //! Programs that work with whole arrays, as those with NumPy, CuPy or CUDA.jl do, use the crate
@@ -26,7 +27,7 @@
 //! | `log_file` | a file as a host object, moved out at the end |
 //! | `orders` | all three orders on one object, drawn as the tasks ran |
 //! | `accumulate` | adding in any order, faster than in order |
-//! | `cancel` | a search that ends at the first match |
+//! | `cancel` | a search that ends at the first match; for one node only |
 //! | `load` | uneven work on several nodes that balances itself by measured times |
 
 /// A printed graph, as a block of its own between two paragraphs.
@@ -70,6 +71,9 @@ pub mod nodes {}
 
 #[doc = include_str!("cluster.md")]
 pub mod cluster {}
+
+#[doc = include_str!("profiling.md")]
+pub mod profiling {}
 
 #[doc = include_str!("coming_from.md")]
 pub mod coming_from {}
