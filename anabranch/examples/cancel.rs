@@ -6,6 +6,9 @@
 //! cancels the group. Then blocks that have not begun are not searched at all, and blocks that have begun
 //! check the group's token now and then. A cancelled task writes nothing, so tasks that read its buffer are
 //! skipped. None of this is an error; the handles have the status of each task.
+//!
+//! The program is for one node: which fences it submits depends on the statuses, and on several nodes these
+//! are those of the node's own parts of the tasks.
 
 use anabranch::prelude::*;
 

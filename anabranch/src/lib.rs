@@ -13,7 +13,7 @@
 //! let initial = ndarray::Array2::from_shape_fn((rows, cols), |(y, x)| (y * x) as f32);
 //! let mut u = rt.buffer_from(&initial)?.named("u");
 //! let mut u2 = rt.buffer::<f32, 2>([rows, cols]).named("u2");
-//! let sums = rt.host_object(Vec::new());
+//! let sums = rt.cluster_object(0, Vec::new)?; // an object of all nodes, which is on node 0
 //!
 //! for _step in 0..10 {
 //!     rt.task("smooth")
@@ -35,12 +35,14 @@
 //!     std::mem::swap(&mut u, &mut u2); // swapping handles is free
 //! }
 //! let (last, sums) = rt.drain((u.capture(), sums.capture()))?;
-//! assert_eq!(last.into_array().sum(), sums[9]);
+//! assert!(sums.is_none_or(|sums| sums[9] == last.into_array().sum())); // `None` on the other nodes
 //! # Ok::<(), anabranch::Error>(())
 //! ```
 //!
 //! Continue with the [guide]: [orders, epochs and captures](guide::orders) with printed graphs, [reductions
-//! and failures](guide::reductions), [several nodes](guide::nodes), and a list of examples.
+//! and failures](guide::reductions), [recorded kernels](guide::recorded_kernels), [GPUs](guide::devices),
+//! [small tasks](guide::small_tasks), [several nodes](guide::nodes), [from a laptop to a
+//! cluster](guide::cluster), [logs and profiles](guide::profiling), and a list of examples.
 //!
 //! # What always holds
 //! - *Serial equivalence*: the results are those of running the tasks one after the other, bit for bit. Only
@@ -49,9 +51,11 @@
 //! - *Reductions* have the same bits on any number of threads, also sums of floating-point numbers: values
 //!   are combined in the order of the index space, in a tree whose shape does not depend on the threads.
 //! - *No silent error*: a wrong declaration is an [`Error`] that names task, buffer, region and source line.
-//!   A kernel that leaves its declared region fails its task; in builds with debug assertions, also one that
-//!   does not write all that it declared to [write](Builder::checked). Waiting inside a task is an error, not
-//!   a deadlock.
+//!   A kernel fails its task if a chunk leaves its declared region. With one thread a kernel has one chunk,
+//!   whose region may be the whole buffer: test with two threads, or with
+//!   [`chunks`](interface::TaskBuilder::chunks). In builds with debug assertions, a kernel that does not
+//!   write all that it declared to [write](Builder::checked) fails, too. Waiting inside a task is an error,
+//!   not a deadlock.
 //! - *Failure is data flow*: a task that panics or returns an error poisons the data that it was to write.
 //!   Tasks that need this data are skipped, other tasks run, and the next [`wait`](Runtime::wait) reports the
 //!   failure; for a task in a [group](TaskGroup), the next wait of this group, and no other. A complete
@@ -81,7 +85,8 @@
 //!
 //! # Logging
 //! Warnings (a task that runs for long, a standstill, too many waits, idle threads) and spans of tasks and
-//! waits go through [`tracing`]. Programs that use the `log` crate get the warnings there.
+//! waits go through [`tracing`]. Programs that use the `log` crate get the warnings there. The guide has [a
+//! page about both](guide::profiling).
 //!
 //! # Safety
 //! All `unsafe` of this crate is in `data` (`allocation`; `view`, whose documentation has the rules that make

@@ -134,9 +134,10 @@ impl Sequence {
     ///
     /// To other tasks a replay is a task with the accesses and effects of all tasks of the sequence: it comes
     /// after all tasks before it whose results it needs, and tasks after it see the state after its last
-    /// replay. Inside, a unit of work begins as soon as what it needs is done, in its replay and in the one
-    /// before: there is no barrier between two replays. The results are those of the same tasks, submitted
-    /// again and again.
+    /// replay. Inside, there is no barrier between two replays. The chunks are dealt to the threads before
+    /// the first replay: a chunk begins when those before it on its thread are done, and those that it needs,
+    /// of its replay and of the one before. [The guide](crate::guide::small_tasks#sequences) says what that
+    /// means for uneven chunks. The results are those of the same tasks, submitted again and again.
     ///
     /// If a task fails, the replays end, and the handle and the next synchronisation report the first
     /// failure, with the task and the number of the replay: the same in every schedule. What the sequence
