@@ -87,6 +87,13 @@ impl Runtime {
 
     /// Creates a buffer without contents: a task must write an element before another reads it. Memory is
     /// allocated when a task first uses the buffer.
+    ///
+    /// A buffer has at most three dimensions. A program with one of more does not compile:
+    ///
+    /// ```compile_fail
+    /// let rt = anabranch::Runtime::new().unwrap();
+    /// rt.buffer::<f32, 4>([2, 2, 2, 2]);
+    /// ```
     pub fn buffer<T: Element, const D: usize>(&self, extent: impl Into<Extent<D>>) -> Buffer<T, D> {
         create(&self.core, extent.into(), None)
     }

@@ -12,6 +12,7 @@ use std::{
         atomic::{AtomicUsize, Ordering::*},
     },
     thread,
+    time::Duration,
 };
 use testing::deadline;
 
@@ -22,6 +23,35 @@ thread_local! {
 
 fn borrow() {
     SCRATCH.with_borrow_mut(|scratch| *scratch += 1);
+}
+
+/// A thread that waits for a kernel takes part in it, in the place of another one.
+#[test]
+fn a_kernel_runs_on_no_more_threads_than_there_are() {
+    let _deadline = deadline();
+    for threads in THREADS {
+        let rt = Runtime::builder().threads(threads).build().unwrap();
+        let u = rt.buffer_from(&[0; 8]).unwrap();
+        for _ in 0..20 {
+            let [running, most] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+            let most_of_kernel = Arc::clone(&most);
+            let task = rt.task("kernel").over([8]).chunks(8).update(&u, one_to_one());
+            let task = task.kernel(move |_, _| {
+                most_of_kernel.fetch_max(running.fetch_add(1, SeqCst) + 1, SeqCst);
+                thread::sleep(Duration::from_micros(100));
+                running.fetch_sub(1, SeqCst);
+            });
+            let task = task.unwrap();
+            // Several threads wait for it.
+            thread::scope(|scope| {
+                scope.spawn(|| task.wait().unwrap());
+                scope.spawn(|| task.wait().unwrap());
+                rt.wait().unwrap();
+            });
+            let most = most.load(SeqCst);
+            assert!((1..=threads).contains(&most), "{most} on {threads} threads");
+        }
+    }
 }
 
 /// A value that a fence clones.

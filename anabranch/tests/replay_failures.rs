@@ -7,7 +7,7 @@ use common::{THREADS, runtime};
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::*},
     },
     thread,
     time::{Duration, Instant},
@@ -99,17 +99,28 @@ fn a_cancelled_group_ends_its_replays() {
         let rt = runtime(threads);
         let group = rt.group("solver");
         let u = rt.buffer_from(&[0_u64; 4]).unwrap();
+        let begun = Arc::new(AtomicU64::new(0));
         let sequence = group
             .record("endless", |body| {
-                body.task("count").over([4]).update(&u, one_to_one()).kernel(|tile, (u,)| {
+                let begun = Arc::clone(&begun);
+                body.task("count").over([4]).update(&u, one_to_one()).kernel(move |tile, (u,)| {
                     tile.points().for_each(|point| u[point] += 1);
+                    if tile.points().next() == Some([0]) {
+                        begun.store(tile.replay() + 1, SeqCst);
+                    }
                 })
             })
             .unwrap();
         let task = sequence.replay(u64::MAX).unwrap();
-        thread::sleep(Duration::from_millis(5));
+        while begun.load(SeqCst) < 10 {
+            thread::yield_now();
+        }
         group.cancel();
+        let before = begun.load(SeqCst);
         assert!(task.wait().is_err());
+        // Before each of its replays, the thread with the first chunk looks whether the group is cancelled.
+        let after = begun.load(SeqCst) - before;
+        assert!(after <= 2, "{after} replays ended after the group was cancelled");
         assert_eq!(task.status(), Status::Cancelled);
         rt.wait().unwrap();
     }

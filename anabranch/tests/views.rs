@@ -8,7 +8,7 @@ use anabranch::{
 };
 use common::runtime;
 use proptest::prelude::*;
-use std::marker::PhantomData;
+use std::{hint::black_box, marker::PhantomData};
 use testing::deadline;
 
 const SIDE: usize = 5;
@@ -107,4 +107,92 @@ fn a_region_without_dimensions_is_a_point_or_nothing() {
     let _deadline = deadline();
     check::<0>(&Region::from(GridBox::full([]))).unwrap();
     check::<0>(&Region::empty()).unwrap();
+}
+
+/// The ways in which a kernel goes over the points of its tile. The compiler may check a whole row at once.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    ForEach,
+    Sum,
+    RowsAndColumns,
+    For,
+}
+
+impl Way {
+    const ALL: [Self; 4] = [Self::ForEach, Self::Sum, Self::RowsAndColumns, Self::For];
+
+    fn go(self, tile: &Tile<2>, mut at: impl FnMut([usize; 2]) -> f64) {
+        match self {
+            Self::ForEach => tile.points().for_each(|point| _ = at(point)),
+            Self::Sum => _ = black_box(tile.points().map(&mut at).sum::<f64>()),
+            Self::RowsAndColumns => {
+                for y in tile.rows() {
+                    for x in tile.cols() {
+                        at([y, x]);
+                    }
+                }
+            }
+            Self::For => {
+                for point in tile.points() {
+                    at(point);
+                }
+            }
+        }
+    }
+}
+
+/// However a loop goes over its points, and wherever its accesses are checked: it ends at the first access
+/// outside the region, and the error names the point.
+#[test]
+fn a_loop_that_leaves_its_region_fails_at_the_first_point_outside() {
+    let _deadline = deadline();
+    const ROWS: usize = 12;
+    const COLS: usize = 40;
+    for (threads, way) in [1, 2, 3].into_iter().flat_map(|threads| Way::ALL.map(|way| (threads, way))) {
+        let rt = runtime(threads);
+        let (u, v) = (rt.buffer::<f64, 2>([ROWS, COLS]).named("u"), rt.buffer([ROWS, COLS]).named("v"));
+        let over = |name: &'static str| {
+            let fill = rt.task("fill").over([ROWS, COLS]).write(&u, one_to_one());
+            fill.kernel(|tile, (u,)| tile.points().for_each(|point| u.set(point, 1.0))).unwrap();
+            rt.task(name).over([ROWS, COLS]).chunks(4)
+        };
+        let fails = |accessed: &str, task: Result<TaskHandle, Error>| {
+            let error = task.unwrap().wait().unwrap_err().to_string();
+            let expected = format!("it accessed {accessed} in chunk [0..3, 0..40], but declared [0..");
+            assert!(error.contains(&expected), "{way:?} on {threads} threads: {error}");
+        };
+        // The row below each point: the first chunk has rows 0 to 2.
+        let task =
+            over("below").read(&u, one_to_one()).write(&v, one_to_one()).kernel(move |tile, (u, v)| {
+                way.go(tile, |[y, x]| {
+                    v.set([y, x], u[[y + 1, x]]);
+                    0.0
+                });
+            });
+        fails("[3, 0] of buffer \"u\"", task);
+        // A region with the shape of a cross: the point to the right of the last column.
+        let cross = over("right").read(&u, neighborhood([1, 1])).write(&v, one_to_one());
+        let task = cross.kernel(move |tile, (u, v)| {
+            way.go(tile, |[y, x]| {
+                v.set([y, x], u[[y, x + usize::from(y == 1)]]);
+                0.0
+            });
+        });
+        fails("[1, 40] of buffer \"u\"", task);
+        let task = over("write").write(&v, one_to_one()).kernel(move |tile, (v,)| {
+            way.go(tile, |[y, x]| {
+                v.set([y, x + usize::from(y == 1)], 2.0);
+                0.0
+            });
+        });
+        fails("[1, 40] of buffer \"v\"", task);
+        let task = over("update").update(&u, one_to_one()).kernel(move |tile, (u,)| {
+            way.go(tile, |[y, x]| {
+                u[[y, x]] += 1.0;
+                u[[y + usize::from(x == 7), x]]
+            });
+        });
+        fails("[3, 7] of buffer \"u\"", task);
+        let _ = rt.wait();
+    }
 }

@@ -165,6 +165,7 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         owner: Weak<dyn Owner>,
         initial: Option<Allocation>,
     ) -> Self {
+        const { assert!(D <= 3, "a buffer has at most three dimensions") };
         let versions = Mutex::new(vec![initial]);
         let (label, first) = (OnceLock::new(), AtomicPtr::default());
         let element = size_of::<T>();

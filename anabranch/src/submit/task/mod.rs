@@ -61,7 +61,7 @@ impl<'rt> NewTask<'rt> {
 
     /// Sets the index space. The task is a [kernel](TaskBuilder::kernel), which is called once for each chunk
     /// of the index space, or a [host task](TaskBuilder::host), which is called on each node for the part of
-    /// that node.
+    /// that node. An index space has at most three dimensions; a program with one of more does not compile.
     pub fn over<const K: usize>(self, space: impl IndexSpace<K>) -> TaskBuilder<'rt, K, Over, ()> {
         self.begin(space.index_space())
     }
@@ -80,6 +80,7 @@ impl<'rt> NewTask<'rt> {
     }
 
     pub(super) fn begin<const K: usize, S>(self, space: GridBox<K>) -> TaskBuilder<'rt, K, S, ()> {
+        const { assert!(K <= 3, "an index space has at most three dimensions") };
         TaskBuilder {
             core: self.core,
             group: self.group,
@@ -130,7 +131,8 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
     }
 
     /// Declares that each chunk overwrites *all* elements that `mapper` gives for it, without reading them.
-    /// No element may be written by two chunks.
+    /// No element may be written by two chunks: a task of which two chunks would do so is refused. With one
+    /// chunk, which is the default with one thread, there is nothing to refuse.
     ///
     /// The elements are unspecified until the task writes them, because the task may get other memory than
     /// earlier tasks: see [`Buffer::with_versions`]. A task that writes only some elements, or that reads

@@ -152,8 +152,11 @@ mod tests {
     #[test]
     fn times_are_in_nanoseconds() {
         let _deadline = testing::deadline();
-        for _ in 0..20 {
-            let Some(mut stopwatch) = Stopwatch::calibrated() else { continue };
+        let stopwatches: Vec<_> = (0..20).filter_map(|_| Stopwatch::calibrated()).collect();
+        // Where there is none, all loops are shared. A system that makes programs wait for the counter of the
+        // processor is none that this is tested on.
+        assert!(!stopwatches.is_empty() || cfg!(any(not(target_arch = "x86_64"), miri)), "the clock is slow");
+        for mut stopwatch in stopwatches {
             let outer = Instant::now();
             stopwatch.start();
             let inner = Instant::now();
