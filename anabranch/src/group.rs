@@ -260,8 +260,8 @@ impl TaskGroup {
     /// To cancel the same tasks on all nodes, call this on all of them at the same point of the program,
     /// after they have [agreed](Runtime::agree) on it.
     ///
-    /// A task with a [communicator](crate::Communicator) counts as begun when this node has told the others
-    /// that it is ready.
+    /// A task with a [communicator](crate::Communicator) counts as begun when this node has reported to the
+    /// others that it is ready.
     ///
     /// A cancelled task poisons the buffers that it was to write and leaves host objects as they are; only
     /// [replays](crate::Sequence::replay) that have begun end early, and poison them, too.

@@ -63,8 +63,8 @@ impl TaskLabel {
     }
 }
 
-/// With several nodes: the lines that have submitted tasks, so that this node can name tasks that another one
-/// speaks of.
+/// With several nodes: the lines that have submitted tasks, so that this node can name the tasks that
+/// messages of another node name.
 #[derive(Default)]
 pub(crate) struct Locations(Mutex<FxHashMap<usize, &'static Location<'static>>>);
 

@@ -7,21 +7,21 @@ use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::{fmt, hash::BuildHasher, mem, sync::Arc};
 
-/// With more programs than this all are forgotten: a runtime that makes new kernels without end needs no
-/// memory without end.
+/// A map with this number of programs is cleared before the next one is added, so that a runtime that makes
+/// new kernels without end needs bounded memory.
 const MOST: usize = 1024;
 
-/// The programs.
+/// The programs and checked shaders of a runtime.
 #[derive(Default)]
 pub(crate) struct Programs {
-    /// Those of the processor, by the hash of their recordings.
+    /// The programs of recordings for the processor, by the hashes of the recordings.
     host: Mutex<FxHashMap<u64, Arc<Program>>>,
-    /// Those of devices, by the addresses of the devices and the hashes, with their programs of the
-    /// processor, which tell apart recordings with one hash.
+    /// The programs of recordings for devices, by the addresses of the devices and the hashes of the
+    /// recordings. Each has the program for the processor, which tells apart recordings with equal hashes.
     devices: Mutex<FxHashMap<(usize, u64), Prepared>>,
-    /// The shaders whose texts have been checked, by their hashes.
+    /// The shaders whose texts have been checked, by the hashes of their sources.
     shaders: Mutex<FxHashMap<u64, Arc<Shader>>>,
-    /// Their programs, by the addresses of the devices and the hashes.
+    /// The programs of shaders for devices, by the addresses of the devices and the hashes of the sources.
     of_shaders: Mutex<FxHashMap<(usize, u64), PreparedShader>>,
 }
 

@@ -118,7 +118,8 @@ impl Runtime {
     /// Makes a value on the node `home`, and guards it there: a host object of the whole cluster, whose
     /// effects are ordered over all nodes. See [`ClusterObject`]. `make` is called on the home only.
     ///
-    /// If making the value may fail, all nodes must learn of it, by [`agree_result`](Self::agree_result):
+    /// If making the value may fail, all nodes must agree on the result, by
+    /// [`agree_result`](Self::agree_result):
     ///
     /// ```
     /// use anabranch::prelude::*;

@@ -15,7 +15,7 @@ pub trait Numeric: ShaderElement + Number + Draw + sealed::Sealed {
     const IS_FLOAT: bool;
 
     /// The order of [`Array::sort`](crate::Array::sort): that of the numbers; of floating-point numbers
-    /// `-0.0` comes before `0.0`, and what is not a number (NaN) comes last.
+    /// `-0.0` comes before `0.0`, and NaN comes last.
     fn order(&self, other: &Self) -> Ordering;
 
     /// `c = a · b` for `c` of some rows and `n` columns, in row-major order; `inner` is the number of columns

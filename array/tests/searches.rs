@@ -8,8 +8,7 @@ use common::{Drawn, bits, coordinates, elements, hosts, places, shape};
 use proptest::prelude::*;
 use testing::deadline;
 
-/// The number of the least or greatest element: of equal ones the first; what is not a number only if there
-/// is nothing else.
+/// The number of the least or greatest element: of equal ones the first; NaN only if there is nothing else.
 fn extreme<T: Drawn>(values: impl Iterator<Item = T>, is_better: fn(&T, &T) -> bool) -> Option<usize> {
     let mut best: Option<(usize, T)> = None;
     #[allow(clippy::eq_op, reason = "only a number is equal to itself")]
@@ -71,7 +70,7 @@ fn check_selection<const D: usize>(arrays: &Arrays, values: &[i32], shape: [usiz
     assert!(ones.into_iter().eq(1..=expected.len() as i32));
 }
 
-/// What is not a number meets no condition, and what is selected keeps its bits.
+/// NaN meets no condition, and what is selected keeps its bits.
 fn check_selection_of_floats<const D: usize>(arrays: &Arrays, values: &[f32], shape: [usize; D]) {
     let a = arrays.from_slice(shape, values).unwrap();
     let holds = |value: &f32| *value < 1.0;

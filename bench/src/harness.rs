@@ -43,7 +43,7 @@ impl Context {
 pub struct Samples(Vec<f64>);
 
 impl Samples {
-    /// Sorts the figures; `None` if there are none, or if one is infinite or not a number.
+    /// Sorts the figures; `None` if there are none, or if one is infinite or NaN.
     pub fn new(mut figures: Vec<f64>) -> Option<Self> {
         figures.sort_by(f64::total_cmp);
         (!figures.is_empty() && figures.iter().all(|x| x.is_finite())).then_some(Self(figures))
@@ -206,7 +206,7 @@ impl<'a> Quantities<'a> {
     /// from their medians.
     ///
     /// # Errors
-    /// The first failure of a visit, with the name of the quantity. A figure that is not a number.
+    /// The first failure of a visit, with the name of the quantity. A figure that is infinite or NaN.
     pub fn run(self, rounds: usize, figure: impl FnOnce(&[f64]) -> f64) -> Result<Outcome, Failure> {
         let quantities = take_turns(self.0, rounds)?;
         let medians: Vec<f64> = quantities.iter().map(|(_, samples)| samples.median()).collect();

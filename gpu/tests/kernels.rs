@@ -36,7 +36,7 @@ fn case<T: Plain>() -> impl Strategy<Value = Case<T>> {
 }
 
 /// The operations of `plain` that floats do without rounding, if they are small whole numbers: drivers
-/// compute `a * b + a * c` as `a * (b + c)`, and `a - a` as 0 even where `a` is not a number.
+/// compute `a * b + a * c` as `a * (b + c)`, and `a - a` as 0 even where `a` is NaN.
 const EXACT: [usize; 10] = [0, 1, 2, 5, 6, 13, 14, 16, 17, 19];
 
 /// Records an operation. A remainder keeps floats small.

@@ -127,7 +127,7 @@ fn same<T: Element>(
     }
 }
 
-/// The operands of a recording. What is not a number stays one in a sum, and its bits are not promised.
+/// The operands of a recording. NaN stays NaN in a sum, and its bits are not promised.
 fn arrays<T: Element>(extent: [usize; 3], of_all_kinds: bool, numbers: usize) -> [Array; 5]
 where
     Vec<T>: Into<Elements>,

@@ -21,8 +21,8 @@
 //!    microseconds. If the system does not allow a process to make code, and elsewhere, a loop goes through the
 //!    links of the chains.
 //!
-//! All [`Instructions`] give the same bits, except those of values that are not numbers (NaN). Functions such
-//! as `sin` are those of the platform, whose last bit may differ between machines.
+//! All [`Instructions`] give the same bits, except those of NaN. Functions such as `sin` are those of the
+//! platform, whose last bit may differ between machines.
 
 #![deny(unsafe_code)]
 

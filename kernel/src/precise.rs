@@ -1,9 +1,9 @@
 //! Products that are rounded before something is added to them.
 //!
-//! A compiler for a device may make one operation of a product and a sum, with one rounding. It may not do so
-//! if the sum that follows the product has an operand that it does not know. Such an operand is minus zero,
-//! as a literal: it changes no number. If the compiler contracts that sum, the product is rounded as it is
-//! alone.
+//! A device compiler may fuse `a * b + c` into one operation with one rounding. [`Recording::precise`] first
+//! adds -0.0 to each product. `x + (-0.0)` is `x`, but the compiler cannot remove this addition, because -0.0
+//! is a parameter of the launch. If the compiler fuses the product with it, the fused operation rounds the
+//! product alone.
 
 use crate::{
     number::{Kind, Number as _},
@@ -44,7 +44,7 @@ impl Recording {
         self.body.operations.len() as Id - 1
     }
 
-    /// Adds a literal.
+    /// Adds -0.0 as a literal, whose value is a parameter of the launch.
     fn minus_zero(&mut self, kind: Kind) -> Id {
         let value = if kind == Kind::F64 { (-0.0_f64).scalar() } else { (-0.0_f32).scalar() };
         self.parameters.push(value);

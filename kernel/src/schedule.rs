@@ -23,15 +23,15 @@ pub(crate) struct Schedule<'a> {
     pub(crate) steps: Vec<Step>,
     pub(crate) chains: Vec<Chains>,
     pub(crate) loops: Vec<Loop>,
-    /// The loops that have begun, the innermost one last.
+    /// The loops that have begun and not ended, the innermost one last.
     open: Vec<u32>,
-    /// Where the last loop has ended: no chain before joins one behind.
+    /// The number of steps when a loop last began or ended. A chain does not join a step before that.
     ended: usize,
     pub(crate) loads: Vec<ProgramLoad>,
     pub(crate) sources: Vec<Source>,
-    /// The operands that are set, and of which nothing is taken, with the operations whose results they get.
+    /// The operands that are set and never loaded from, with the operations whose results they get.
     pub(crate) outputs: Vec<(usize, Id)>,
-    /// The other operands that are set.
+    /// The operands that are set and also loaded from, with the operations whose results they get.
     stored: Vec<(usize, Id)>,
 }
 
@@ -145,7 +145,7 @@ impl<'a> Schedule<'a> {
             self.steps.push(Step { action: Action::Chains(self.chains.len() as u32), kind });
             self.chains.push(Chains::default());
         }
-        // The last link comes first.
+        // The links from the last one to the first: each one leads to its accumulator operand.
         let mut links = vec![match target {
             Target::Register(register) => Link::Store(register),
             Target::Output(output) => Link::Set(output),
@@ -179,7 +179,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// A link with an operand that is not needed any more after the chain.
+    /// A link with an operand. Frees the register of the operand, if the chain is its last use.
     fn link(&mut self, join: Join, with: Id, end: Id) -> Link {
         let link = Link::new(join, self.operand(with));
         self.release(with, end);
@@ -305,7 +305,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Frees the register of an input, unless a later step than that of `user` needs it.
+    /// Frees the register of an input, if `user` is its last use.
     fn release(&mut self, input: Id, user: Id) {
         if let Source::Register(register) = self.sources[input as usize]
             && self.uses.ends_at(input, user)

@@ -95,9 +95,12 @@ pub(crate) struct Chains {
     pub(crate) are_alone: bool,
 }
 
-/// A part of a chain. A chain is operations of which each one uses the result of the one before, and nothing
-/// else uses it. Its first link takes a value, the next ones join it with their operands, and the last one
-/// stores the result.
+/// A part of a chain. A chain is a sequence of operations. Each one after the first uses the result of the
+/// one before, its accumulator operand, and nothing else uses that result. The first link of a chain takes a
+/// value, the next ones join the result so far with their other operands, and the last one stores the result.
+///
+/// An example, where `u` and `v` are loads: `a = u - v`, `b = a * 2.0`, `c = b + v` is the chain
+/// `TakeLoad(u)`, `SubLoad(v)`, `MulNumber(2.0)`, `AddLoad(v)`, `Store(c)`.
 ///
 /// One variant says both what a link does and where its operands are, because to branch twice takes longer
 /// than a vector operation. The numbers of operands are those of [`With`]. That of `Store` is the register of
@@ -198,7 +201,7 @@ impl Link {
 /// An operation that can be a link of a chain.
 #[derive(Clone, Copy)]
 pub(crate) struct Linkable {
-    /// What it does when the first operand is the result so far, and when the second one is.
+    /// What the operation does if the first operand is the accumulator operand, and if the second one is.
     joins: [Join; 2],
     pub(crate) operands: [Id; 2],
 }
@@ -214,7 +217,7 @@ impl Linkable {
         matches!(operation.kind, Kind::F32 | Kind::F64).then_some(Self { joins, operands })
     }
 
-    /// Whether it adds this operand to the other one, or subtracts it from the other one.
+    /// Whether the operation adds this operand to the other one, or subtracts it from the other one.
     pub(crate) fn adds_or_subtracts(self, operand: Id) -> bool {
         matches!(self.join(self.other(operand)).0, Join::Add | Join::Sub)
     }
@@ -225,8 +228,8 @@ impl Linkable {
         if a == operand { b } else { a }
     }
 
-    /// What it does when `so_far` is one of its operands, and the other operand. If both are the same, it is
-    /// the first.
+    /// What the operation does if `so_far` is the accumulator operand, and the other operand. If both
+    /// operands are the same value, the first one is the accumulator operand.
     pub(crate) fn join(self, so_far: Id) -> (Join, Id) {
         let [a, b] = self.operands;
         if so_far == a { (self.joins[0], b) } else { (self.joins[1], a) }

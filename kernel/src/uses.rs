@@ -1,4 +1,21 @@
 //! What needs the result of each operation, and until when.
+//!
+//! The operations of a kernel become chains where they can: see [`Link`](crate::steps::Link). In each
+//! operation of a chain after the first, one operand is the result of the operation before. It is the
+//! *accumulator operand*. All operations of a chain are done at the place of its last one.
+//!
+//! An example of three operations, where `u` and `v` are loads and an operand is set to `c`:
+//!
+//! ```text
+//! a = u - v
+//! b = a * 2.0
+//! c = b + v
+//! ```
+//!
+//! These are one chain, because nothing else uses `a` and `b`. The accumulator operand of `b` is `a`, and
+//! that of `c` is `b`; `a` has none. The *last use* of `u`, `v`, 2.0, `a` and `b` is `c`, the end of the
+//! chain, and that of `c` is [`RESULT`]. If the last operation were `c = b + v * 3.0`, the product would be a
+//! part of its link ([`Product`]).
 
 use crate::{
     operation::{Binary, Id, Row, What},
@@ -6,19 +23,20 @@ use crate::{
     steps::Linkable,
 };
 
-/// The last use of what an operand is set to.
+/// The last use of a result that an operand is set to.
 pub(crate) const RESULT: Id = Id::MAX;
 
 /// What is known of the operations of a recording before it is a program.
 pub(crate) struct Uses {
-    /// The last operation at whose place the result of each one is used, or [`RESULT`]; `None` for what
-    /// nothing needs. The operations of a chain are at the place of its last one.
+    /// The last use of the result of each operation: the last operation at whose place it is used, or
+    /// [`RESULT`]; `None` if nothing needs the result. The operations of a chain are done at the place of its
+    /// last one.
     last: Vec<Option<Id>>,
-    /// The operand of each operation that is its chain so far.
+    /// The accumulator operand of each operation that goes on with a chain.
     continued: Vec<Option<Id>>,
-    /// The other operand, if it is a product that is a part of the link.
+    /// The other operand of each operation, if it is a product that is a part of the link.
     products: Vec<Option<Product>>,
-    /// Whether each operation is in a chain that goes on.
+    /// Whether the result of each operation goes to the next link of its chain, and nowhere else.
     is_inside: Vec<bool>,
     /// How many operations need the result of each one, and how many operands are set to it.
     count: Vec<u32>,
@@ -56,7 +74,8 @@ impl Uses {
                 // What is computed once before a loop is no part of its chains.
                 count[at] == 1 && scopes[at] == scopes[id] && Linkable::new(operations[at]).is_some()
             };
-            // The later one: if the other one is a chain too, it ends before.
+            // The accumulator operand is the later one. If the other one is a chain too, that chain ends
+            // before.
             let both = [a.max(b), a.min(b)];
             let can_be_scaled = |operand: &Id| linkable.adds_or_subtracts(*operand) && can_be_inside(operand);
             let product =
@@ -83,7 +102,7 @@ impl Uses {
         self.last[id as usize].is_some()
     }
 
-    /// Whether the result is needed once: by an operation, or as what an operand is set to.
+    /// Whether the result is needed once: by an operation, or by an operand that is set to it.
     pub(crate) fn is_needed_once(&self, id: Id) -> bool {
         self.count[id as usize] == 1
     }
@@ -93,12 +112,12 @@ impl Uses {
         self.last[id as usize] == Some(user)
     }
 
-    /// The operand that is the chain so far.
+    /// The accumulator operand of an operation, if it goes on with a chain.
     pub(crate) fn continued(&self, id: Id) -> Option<Id> {
         self.continued[id as usize]
     }
 
-    /// The operand that is a product and a part of the link.
+    /// The operand of an operation that is a product and a part of the link.
     pub(crate) fn product(&self, id: Id) -> Option<Product> {
         self.products[id as usize]
     }
@@ -120,7 +139,7 @@ pub(crate) struct Product {
 impl Product {
     fn of(body: &Body, operation: Id) -> Option<Self> {
         let What::Binary(Binary::Mul, a, b) = body.operations[operation as usize].what else { return None };
-        // What an operand is set to may be copied to a register.
+        // A load that an operand is set to may be copied to a register.
         let is_set = |id: Id| body.stores.iter().any(|&(_, set)| set == id);
         let row = |id: Id| match body.operations[id as usize].what {
             What::Load(load) if !is_set(id) => Some(body.loads[load as usize].row()),
@@ -134,8 +153,8 @@ impl Product {
     }
 }
 
-/// Where a value from outside of a fold is needed for the last time, if it is used in the turns: at the end
-/// of the outermost fold that it is outside of, because each turn needs it again.
+/// The last use of a value from outside of a fold, if a turn uses it: the end of the outermost fold that the
+/// value is outside of, because each turn needs it again.
 fn repeated(body: &Body, scopes: &[Option<u32>], input: Id, user: usize) -> Option<Id> {
     let of = scopes[input as usize];
     let mut by = match body.operations[user].what {

@@ -310,8 +310,7 @@ oracles!(
     reductions_of_u64_agree u64
 );
 
-/// Sums of ordinary numbers, whose bits depend on the order: most random ones end as infinities or as what is
-/// not a number.
+/// Sums of ordinary numbers, whose bits depend on the order: most random ones end as infinities or NaN.
 #[test]
 fn sums_of_fractions_have_the_bits_of_the_tree() {
     let _deadline = deadline();

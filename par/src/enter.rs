@@ -57,8 +57,8 @@ impl Marks {
     pub fn enter_callback<R>(&self, f: impl FnOnce() -> R) -> R {
         inside(Key::Callback, || match self.keys() {
             None => f(),
-            // Not `also_inside`: these keys must be inside of the callback, also those that the thread is
-            // inside of already.
+            // Not `also_inside`: these keys must be inside the callback, also those that the chain of the
+            // thread has already.
             Some(keys) => {
                 let link = Link { entry: Entry::Copied(keys), outer: Chain::current() };
                 set(Chain::of(&link), f)
@@ -67,21 +67,21 @@ impl Marks {
     }
 }
 
-/// Calls `f` inside of nothing: for work that does not belong to the work which the calling thread is in the
-/// middle of.
+/// Calls `f` with an empty chain: for work that does not belong to the work which the calling thread is in
+/// the middle of.
 #[inline]
 pub(crate) fn outside_of_marks<R>(f: impl FnOnce() -> R) -> R {
     if Chain::current().is_empty() { f() } else { set(Chain::NONE, f) }
 }
 
-/// Calls `f` inside of what `key` stands for.
+/// Calls `f` with `key` added to the chain.
 #[inline]
 pub(crate) fn inside<R>(key: Key, f: impl FnOnce() -> R) -> R {
     let link = Link { entry: Entry::One(key), outer: Chain::current() };
     set(Chain::of(&link), f)
 }
 
-/// Calls `f` inside of what the keys stand for. They are kept until `f` has returned.
+/// Calls `f` with these keys added to the chain. They are kept until `f` has returned.
 #[cold]
 fn also_inside<R>(keys: &[Key], f: impl FnOnce() -> R) -> R {
     let outer = Chain::current();
@@ -89,7 +89,7 @@ fn also_inside<R>(keys: &[Key], f: impl FnOnce() -> R) -> R {
         let link = Link { entry: Entry::Copied(keys), outer };
         return set(Chain::of(&link), f);
     }
-    // A chain without duplicates is as short as the number of different things that a thread is inside of.
+    // A chain without duplicates is as short as the number of different keys.
     let new: Vec<Key> = keys.iter().copied().filter(|&key| !is_inside(key)).collect();
     if new.is_empty() {
         return f();
@@ -102,7 +102,7 @@ fn also_inside<R>(keys: &[Key], f: impl FnOnce() -> R) -> R {
 /// one, or that one is empty.
 ///
 /// # Safety
-/// The chain must be valid until `f` has done all that it does inside of it.
+/// The chain must be valid until `f` has done all that it does in the chain.
 #[inline]
 pub(crate) unsafe fn in_chain<R>(chain: Chain, f: impl FnOnce() -> R) -> R {
     if chain.is_same(Chain::current()) { f() } else { set(chain, f) }
@@ -120,12 +120,12 @@ pub(crate) unsafe fn also_in_chain<R>(chain: Chain, f: impl FnOnce() -> R) -> R 
     } else if current.is_empty() {
         set(chain, f)
     } else {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         also_inside(&unsafe { new_keys(chain) }, f)
     }
 }
 
-/// Calls `f` in `chain`, which is valid at least until `f` has done all that it does inside of it.
+/// Calls `f` in `chain`, which is valid at least until `f` has done all that it does in the chain.
 #[inline]
 fn set<R>(chain: Chain, f: impl FnOnce() -> R) -> R {
     /// Restores the former chain.

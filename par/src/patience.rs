@@ -33,14 +33,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a thread spins that waits for another one.
+/// The time for which a thread that waits for another one spins.
 const SPIN: Duration = Duration::from_micros(20);
 
-/// How long it spins and yields together. While no other thread wants the processor, a yield is as short as a
-/// few pauses. While others want it, a yield lasts long, and there are few.
+/// The time for which such a thread spins and yields together. While no other thread wants the processor, a
+/// yield is as short as a few pauses. While others want it, a yield lasts long, and there are few.
 const SPIN_AND_YIELD: Duration = Duration::from_micros(100);
 
-/// How often a thread yields that does not spin.
+/// The number of times that a thread that does not spin yields.
 const YIELDS: u32 = 4;
 
 /// The largest number of pauses in a turn. A thread that waits for another one begins with one pause, and
@@ -74,11 +74,13 @@ const PAUSES: u32 = 16;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// How long the thread spins, from the first reading of the clock. If this is zero, it does not spin.
+    /// The time for which the thread spins, from the first reading of the clock. If this is zero, it does not
+    /// spin.
     spin: Duration,
-    /// If it spins: how long it spins and yields together.
+    /// If the thread spins: the time for which it spins and yields together.
     whole: Duration,
-    /// If it does not spin: how often it still yields. `None` is without end.
+    /// If the thread does not spin: the number of times that it still yields; `None` if it yields without
+    /// end.
     yields: Option<u32>,
     /// The number of pauses in the last turn.
     pauses: u32,
@@ -100,33 +102,36 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Of a thread that waits for another one, with the processors that this process had when it first
-    /// called this or [`lasting`](Self::lasting).
+    /// The patience of a thread that waits for another one, with the processors that this process had when it
+    /// first called this or [`lasting`](Self::lasting).
     pub fn new() -> Self {
         Self::WAITING.on(processors_at_first())
     }
 
-    /// The same of a thread that waits for this time in all before it sleeps.
+    /// The patience of a thread that spins and yields for this time in all before it sleeps, with the
+    /// processors as for [`new`](Self::new).
     pub fn lasting(whole: Duration) -> Self {
         Self::spinning(SPIN, whole).on(processors_at_first())
     }
 
-    /// Of a thread that waits for another one, on a machine with many processors.
+    /// The patience of a thread that waits for another one, on a machine with many processors.
     pub(crate) const WAITING: Self = Self::spinning(SPIN, SPIN_AND_YIELD);
-    /// The same, but it never sleeps.
+    /// The patience of a thread that waits for another one and never sleeps, on a machine with many
+    /// processors.
     pub(crate) const WAITING_AWAKE: Self = Self::spinning(SPIN, Duration::MAX);
-    /// Sleeps as soon as the threads that are ready have had their turn.
+    /// The patience of a thread that sleeps as soon as the threads that are ready have had their turn.
     pub(crate) const SHORT: Self = Self::spinning(Duration::ZERO, Duration::ZERO);
 
-    /// Spins for the time `spin` and sleeps when `whole` has passed, on a machine with many processors.
+    /// The patience of a thread that spins for the time `spin` and sleeps when the time `whole` has passed,
+    /// on a machine with many processors.
     pub(crate) const fn spinning(spin: Duration, whole: Duration) -> Self {
         Self { spin, whole, yields: Some(YIELDS), pauses: 0, since: None }
     }
 
-    /// Of a worker that finds no work, on a machine with many processors: it looks for the time `whole`, then
-    /// sleeps. It spins for a third of this time, then it yields: there may be more threads than processors,
-    /// and one of them may be about to bring work. A look for work takes cache lines from the threads that
-    /// bring work, so the worker looks seldom from the beginning.
+    /// The patience of a worker that finds no work, on a machine with many processors: it looks for the time
+    /// `whole`, then sleeps. It spins for a third of this time, then it yields: there may be more threads
+    /// than processors, and one of them may be about to bring work. A look for work takes cache lines from
+    /// the threads that bring work, so the worker looks seldom from the beginning.
     pub(crate) fn looking_for_work(whole: Duration) -> Self {
         let spin = if whole == Duration::MAX { whole } else { whole / 3 };
         Self { pauses: PAUSES, ..Self::spinning(spin, whole) }

@@ -185,9 +185,9 @@ struct Local {
     late: Vec<(u64, Packet)>,
     /// What this node offers to others.
     offers: FxHashMap<u32, Offer>,
-    /// What other nodes offer and this node has not asked for.
+    /// The puts of other nodes whose gets this node has not begun.
     offered: FxHashMap<(u16, u32), Offer>,
-    /// What this node has asked for and others have not offered.
+    /// The gets of this node whose puts other nodes have not begun.
     wanted: FxHashMap<(u16, u32), Get>,
     done: Vec<Arrival>,
     spare: Vec<Vec<u8>>,

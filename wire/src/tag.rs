@@ -67,7 +67,7 @@ pub enum Event {
         ticket: Ticket,
         /// The node that has given the note.
         node: u16,
-        /// What it said.
+        /// The bytes of the note.
         note: Vec<u8>,
     },
     /// A [communicator](crate::Endpoint::make_communicator) is made.

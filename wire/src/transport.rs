@@ -90,7 +90,7 @@ pub trait Transport: Send {
     fn get(&mut self, get: Get) -> Result<(), WireError>;
 
     /// Begins to make a communicator of all nodes for MPI calls of the program. Returns whether there will be
-    /// one: not if the network is none of MPI. All nodes begin this in the same order.
+    /// one: `false` if the transport is not MPI. All nodes begin this in the same order.
     ///
     /// # Errors
     /// If the network has failed, or MPI does not permit calls by several threads at the same time.

@@ -1,8 +1,9 @@
 //! The submissions of this node, and their comparison with those of its neighbours.
 //!
 //! The nodes are a tree: node `n` has the neighbours `(n - 1) / 2`, `2n + 1` and `2n + 2`. If two nodes
-//! differ, then some two neighbours do. Submissions are kept until all neighbours have said that theirs are
-//! the same, or until all nodes have met: the name of a meeting has the hash of all submissions before it.
+//! differ, then some two neighbours do. Submissions are kept until all neighbours have confirmed that theirs
+//! are the same, or until all nodes have met: the name of a meeting has the hash of all submissions before
+//! it.
 
 use crate::{error::NodeError, label::TaskLabel};
 use anabranch_graph::RollingHash;
@@ -10,7 +11,7 @@ use anabranch_wire::Place;
 use smallvec::SmallVec;
 use std::{collections::VecDeque, fmt};
 
-/// How many submissions a node may be ahead of what it has heard of a neighbour.
+/// The number of submissions that a node may be ahead of the last post of a neighbour.
 pub(super) const AHEAD: u64 = 512;
 
 /// A node posts its hashes after this number of submissions.

@@ -11,15 +11,15 @@ use std::{
     sync::Arc,
 };
 
-/// A function that is called, outside the lock, when transfers are over, with what other nodes have said in
-/// place of data, or with the reason why they will never be.
+/// A function that is called, outside the lock, when transfers are over, with the notes that other nodes have
+/// sent in place of data, or with the reason why the transfers will never be over.
 pub(crate) type Then = Box<dyn FnOnce(Result<Vec<Said>, Arc<NodeError>>) + Send>;
 
 /// A function that is called, outside the lock, when a part of what is [expected](Endpoint::expect_parts) is
 /// in place, with its number. It may still be called when the transfers are over.
 pub(crate) type Each = Arc<dyn Fn(usize) + Send + Sync>;
 
-/// What a node says in place of data: a [note](Endpoint::send_note).
+/// What a node sends in place of data: a [note](Endpoint::send_note).
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) node: u16,
@@ -48,14 +48,14 @@ struct Set {
     over: Over,
 }
 
-/// Transfers that are over: what to call, and what they have read or written. Both are dropped outside the
-/// lock.
+/// Transfers that are over: the callback, and the memory that they have read or written. Both are dropped
+/// outside the lock.
 pub(super) struct Over {
     pub(super) then: Then,
     pub(super) memory: Arc<dyn Any + Send + Sync>,
-    /// What was said in place of data so far.
+    /// The notes that have come in place of data so far.
     pub(super) said: Vec<Said>,
-    /// If parts are of interest.
+    /// The callback for each part; `None` if the step needs only the end of all.
     pub(super) each: Option<Each>,
 }
 
@@ -66,7 +66,7 @@ pub(super) enum Ended {
 }
 
 impl Ended {
-    /// Says so. No lock is held.
+    /// Calls the callback. The caller holds no lock.
     pub(super) fn end(self) {
         match self {
             Self::Part(each, part) => each(part),
@@ -80,14 +80,14 @@ impl Over {
         Self { then, memory, said: Vec::new(), each: None }
     }
 
-    /// Says that the transfers have ended.
+    /// Reports that the transfers have ended.
     pub(super) fn end(mut self) {
         let said = mem::take(&mut self.said);
         self.end_with(Ok(said));
     }
 
-    /// Says how the transfers have ended. Lets go of the memory before: a thread that waits for the steps may
-    /// then take values back that only they have held.
+    /// Reports the result after it drops the memory: a thread that waits for the steps may then take back
+    /// values that only the steps have held.
     pub(super) fn end_with(self, result: Result<Vec<Said>, Arc<NodeError>>) {
         let Self { then, memory, each, .. } = self;
         let_go((memory, each));

@@ -1,4 +1,4 @@
-//! The nodes of a program that runs on several: what they say to each other, and how they end together.
+//! The nodes of a program that runs on several: the messages between them, and how they end together.
 //!
 //! Every node runs the same program. It submits every task to a command graph of its own, executes its own
 //! commands, and needs the other nodes only for the data that they own. [`execute`](crate::execute) makes a
@@ -22,10 +22,10 @@
 //!    transport.
 //! 5. A task that fails, or is cancelled, does not end the run. What it should have written is poisoned. A
 //!    push of poisoned contents sends a *note* in their place: the region and the failure, with the whole
-//!    chain of causes. The note counts as the bytes, so the await ends when each byte has come or is spoken
-//!    for, and nothing writes into its memory afterwards. Partial results of reductions likewise. So every
-//!    node that has the current contents of a point has the same failure for it, and a fence of it is the
-//!    same error everywhere.
+//!    chain of causes. The note counts as the bytes, so the await ends when each byte has come or is covered
+//!    by a note, and nothing writes into its memory afterwards. The same holds for partial results of
+//!    reductions. So every node that has the current contents of a point has the same failure for it, and a
+//!    fence of it is the same error everywhere.
 //! 6. At `wait`, `check`, `drain` and the end, a node enters a [meeting](Cluster::meet), a barrier whose name
 //!    is the number and the hash of the submission: at `wait` and at the end, when it has done its part of
 //!    everything. It is over when all nodes have entered it: then all have submitted the same. A node that
@@ -33,7 +33,7 @@
 //!    failures of all.
 //! 7. A submission that is refused is an error of the call. It is part of the hash: if other nodes do not
 //!    refuse it, programs differ.
-//! 8. What concerns the nodes together ends the run on all of them ([`stop`](Cluster::stop)): a submission
+//! 8. An error that affects all nodes ends the run on all of them ([`stop`](Cluster::stop)): a submission
 //!    that differs from that of a neighbour, a transport that fails, a node that is lost, a program that
 //!    panics outside its tasks. The node that finds it gives up its end of the transport, which tells all
 //!    others why. Steps that have begun end with this reason; steps that have not are skipped; calls return
@@ -349,7 +349,7 @@ impl Cluster {
         }
     }
 
-    /// Notes a call at which all nodes meet, and says so to the neighbours. Returns the name of the meeting.
+    /// Notes a call at which all nodes meet, and posts it to the neighbours. Returns the name of the meeting.
     ///
     /// # Errors
     /// If the run has ended.
@@ -419,7 +419,7 @@ impl Cluster {
     }
 
     /// Makes a communicator of all nodes for MPI calls of the program, when all of them have called this
-    /// after the same submissions; `None` if the transport is none of MPI.
+    /// after the same submissions; `None` if the transport is not MPI.
     ///
     /// # Errors
     /// If the run has ended.

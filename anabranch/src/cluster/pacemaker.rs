@@ -37,7 +37,7 @@ const POST: Duration = Duration::from_millis(50);
 /// posted then.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// What the pacemaker asks of its node.
+/// The methods of the node that the pacemaker calls.
 pub(super) trait Paced: Send + Sync + 'static {
     fn pacemaker(&self) -> &Pacemaker;
     /// Whether transfers are under way.
@@ -89,8 +89,8 @@ pub(super) struct Pacemaker {
     watches_calls: AtomicBool,
 }
 
-/// Starts the thread of this node. It polls at least once in each `interval`, to tell the other nodes that
-/// this one is alive.
+/// Starts the thread of this node. It polls at least once in each `interval`, so that the other nodes see
+/// that this one is alive.
 pub(super) fn start(cluster: &Arc<impl Paced>, interval: Option<Duration>, name: String) -> io::Result<()> {
     let shared = Arc::clone(cluster);
     let sleep = interval.map_or(LONGEST_SLEEP, |interval| LONGEST_SLEEP.min(interval / 2));

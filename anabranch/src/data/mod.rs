@@ -1,7 +1,7 @@
 //! The data that tasks share: buffers with the memory of their versions, views of declared regions, host
 //! objects.
 //!
-//! This folder knows nothing of tasks and threads. Handles reach their runtime through [`owner::Owner`].
+//! This folder does not depend on tasks and threads. Handles reach their runtime through [`owner::Owner`].
 
 pub(crate) mod allocation;
 pub(crate) mod bound;

@@ -9,12 +9,12 @@
 //!
 //! 1. A device that takes a batch adds one to `submitted` ([`Timeline::begin`]). The sum is the value of the
 //!    batch.
-//! 2. A batch that fails leaves its error in `failures` ([`Timeline::fail`]). Then the device says that it is
-//!    done, as for any batch.
+//! 2. A batch that fails leaves its error in `failures` ([`Timeline::fail`]). Then the device reports the
+//!    batch as done, as for any batch.
 //! 3. A thread that waits for a value looks at `completed`. If the value is not done, it takes the lock,
 //!    looks again, and leaves an [`Event`] ([`Timeline::wait`], [`Timeline::done`]) or a callback
 //!    ([`Timeline::on_complete`]) with the value.
-//! 4. A thread that says how far the device has come ([`Timeline::advance`]) takes the lock, raises
+//! 4. A thread that reports how far the device has come ([`Timeline::advance`]) takes the lock, raises
 //!    `completed` and takes the events up to it. It leaves the lock and sets these events. A thread that
 //!    comes later with a smaller value changes nothing.
 //! 5. The same thread then calls the callbacks up to `completed`, unless `is_calling` says that a thread is
@@ -23,8 +23,8 @@
 //!    until none is left up to `completed`, which others may have raised meanwhile, and clears `is_calling`
 //!    under the same lock. So callbacks are called in the order of their values, one at a time.
 //! 6. A device that is lost raises `completed` to [`LOST`], which is larger than any value
-//!    ([`Timeline::lose`]). Steps 4 and 5 then wake and call all that wait. From then on each value is done,
-//!    also one that is submitted later. It has failed if it is larger than `completed` was before.
+//!    ([`Timeline::lose`]). Steps 4 and 5 then set all events and call all callbacks. From then on each value
+//!    is done, also one that is submitted later. It has failed if it is larger than `completed` was before.
 //!
 //! | `submitted` | `completed` | state of the device |
 //! |---|---|---|
@@ -77,9 +77,9 @@ type Callback = Box<dyn FnOnce(&Timeline) + Send>;
 /// How far a device has come. Batches are counted from 1. The timeline has the value n when the first n
 /// batches are done.
 ///
-/// A batch that has failed is done, too. Its error goes to those who wait for its value, and to no others. An
-/// error that nobody has taken comes out at the next [`wait_for_all`](Self::wait_for_all). The timeline keeps
-/// the errors of batches as long as it lives.
+/// A batch that has failed is done, too. Every thread, future and callback that waits for its value gets its
+/// error, and no other one does. If none has taken the error, the next [`wait_for_all`](Self::wait_for_all)
+/// returns it. The timeline keeps the errors of batches as long as it lives.
 ///
 /// ```
 /// use anabranch::device::Timeline;
@@ -104,7 +104,7 @@ pub struct Timeline {
     device: String,
     submitted: AtomicU64,
     completed: AtomicU64,
-    /// Whether there was any error. Those who take the result of a batch need no lock before.
+    /// Whether there was any error. If there was none, a thread takes the result of a batch without the lock.
     has_failed: AtomicBool,
     state: Mutex<State>,
 }
@@ -112,7 +112,7 @@ pub struct Timeline {
 /// What the lock protects.
 #[derive(Default)]
 struct State {
-    /// What wakes the threads and futures that wait, and the values that they wait for.
+    /// The events that wake the threads and futures that wait, with the values that they wait for.
     waiters: Vec<(u64, Arc<Event>)>,
     /// In the order of the values.
     callbacks: VecDeque<(u64, Callback)>,
@@ -154,9 +154,9 @@ impl Timeline {
         self.submitted.fetch_add(1, AcqRel) + 1
     }
 
-    /// Says that all batches up to `to` are done, unless the timeline is that far already. This is for
-    /// devices. The calling thread wakes those who wait for these values and calls their callbacks. It may
-    /// hold no lock that these need.
+    /// Reports that all batches up to `to` are done, unless the timeline is that far already. This is for
+    /// devices. The calling thread wakes the threads and futures that wait for these values, and calls the
+    /// callbacks. It must not hold a lock that a callback or a waker needs.
     ///
     /// # Panics
     /// If fewer batches were submitted.
@@ -166,17 +166,19 @@ impl Timeline {
         self.raise(to, |_, _| ());
     }
 
-    /// Says that a batch has failed. This is for devices. They call it before they [advance](Self::advance)
-    /// to the batch, which only then counts as done. The first error of a batch stays.
+    /// Reports that a batch has failed. This is for devices. They call it before they
+    /// [advance](Self::advance) to the batch, which only then counts as done. The first error of a batch
+    /// stays.
     pub fn fail(&self, value: u64, error: DeviceError) {
         let mut state = self.state.lock();
         state.failures.entry(value).or_insert(Failed { error, is_reported: false });
-        // Release, as the store to `completed` that follows: who sees the batch done sees this.
+        // Release, as the store to `completed` that follows: a thread that sees the batch done sees this.
         self.has_failed.store(true, Release);
     }
 
-    /// Says that the device is lost, and why: the batches in flight fail, and all later ones. This is for
-    /// devices. It wakes and calls as [`advance`](Self::advance) does. Only the first call has an effect.
+    /// Reports that the device is lost, and why: the batches in flight fail, and all later ones. This is for
+    /// devices. It wakes threads and futures and calls callbacks as [`advance`](Self::advance) does. Only the
+    /// first call has an effect.
     pub fn lose(&self, why: impl Into<String>) {
         let error = DeviceError::Lost { device: self.device.clone(), why: why.into() };
         self.raise(LOST, |state, completed| {
@@ -218,15 +220,15 @@ impl Timeline {
     }
 
     /// Calls `f` once when a batch is done, with its error if it has failed: at once if it is done already,
-    /// and otherwise on a thread that [advances](Self::advance) the timeline. Functions that wait are called
-    /// one at a time, in the order of the values, those of one value in the order of these calls. No lock of
-    /// the timeline is held then.
+    /// and otherwise on a thread that [advances](Self::advance) the timeline. Callbacks that wait are called
+    /// one at a time, in the order of the values, and those of one value in the order of the calls of this
+    /// function. The calling thread holds no lock of the timeline.
     ///
-    /// The function may use the timeline and submit to the device. It must not wait for a device, whose thread
-    /// it may be called on: that is an error, unless the batch is done. It must not wait for anything else,
-    /// and so submits no tasks to a runtime: a runtime with many tasks in flight makes a thread that submits
-    /// wait. While it runs, the device may begin with no later batch, so it
-    /// should be short. A panic on a thread that advances ends the function and nothing else.
+    /// The callback may use the timeline and submit to the device. It must not wait for a device, whose
+    /// thread it may be called on: that is an error, unless the batch is done. It must not wait for anything
+    /// else, and so submits no tasks to a runtime: a runtime with many tasks in flight makes a thread that
+    /// submits wait. While it runs, the device may begin with no later batch, so it should be short. A panic
+    /// on a thread that advances ends the callback and nothing else.
     pub fn on_complete(&self, value: u64, f: impl FnOnce(Result<(), DeviceError>) + Send + 'static) {
         self.call_when_done(value, move |timeline| in_callback(|| f(timeline.result(value))));
     }
@@ -321,14 +323,15 @@ impl Timeline {
         if self.has_failed.load(Acquire) { self.state.lock().result(value) } else { Ok(()) }
     }
 
-    /// Takes the first error of the batches up to `last` that nobody has taken. They are done.
+    /// Takes the first error of the batches up to `last` that no waiter and no callback has taken. These
+    /// batches are done.
     fn result_of_all(&self, last: u64) -> Result<(), DeviceError> {
         // Acquire: as above.
         if self.has_failed.load(Acquire) { self.state.lock().unreported(last) } else { Ok(()) }
     }
 
-    /// Raises `completed`, and calls `change` with its value before that, under the lock. Then wakes and
-    /// calls those who wait. Does nothing if the timeline is that far.
+    /// Raises `completed`, and calls `change` with its value before that, under the lock. Then wakes the
+    /// threads and futures that wait, and calls the callbacks. Does nothing if the timeline is that far.
     fn raise(&self, to: u64, change: impl FnOnce(&mut State, u64)) {
         let mut state = self.state.lock();
         let completed = self.completed.load(Relaxed);
@@ -409,7 +412,7 @@ impl State {
         }
     }
 
-    /// Takes the first error of the batches up to `last` that nobody has taken.
+    /// Takes the first error of the batches up to `last` that no waiter and no callback has taken.
     fn unreported(&mut self, last: u64) -> Result<(), DeviceError> {
         let mut failures = self.failures.range_mut(..=last).map(|(_, failed)| failed);
         if let Some(failed) = failures.find(|failed| !failed.is_reported) {
@@ -426,7 +429,7 @@ impl State {
     }
 }
 
-/// Callbacks are called once, also those of a device that ends without a word.
+/// Callbacks are called once, also if the device ends and reports nothing.
 impl Drop for Timeline {
     fn drop(&mut self) {
         self.lose("it has ended");

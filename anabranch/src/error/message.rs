@@ -1,4 +1,4 @@
-//! Failures as bytes, in which one node tells them to others.
+//! Failures as bytes, which one node sends to others.
 //!
 //! The whole chain of causes is in the bytes, with the task, the line and the node of each failure, so that
 //! it reads the same on every node. An error of the program becomes its messages. Names and messages of

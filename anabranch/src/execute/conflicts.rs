@@ -14,7 +14,7 @@ pub(super) struct Conflicts(Mutex<State>);
 #[derive(Default)]
 struct State {
     scheduler: ConflictScheduler,
-    /// By slot.
+    /// The nodes, by their slots in the scheduler.
     nodes: Vec<Option<Node>>,
     start: Vec<Contender>,
 }

@@ -48,7 +48,7 @@ pub(crate) struct Core {
     pub(super) recorder: Option<Arc<Recorder>>,
     /// The number of nodes, or that of a dry run.
     pub(super) nodes: u16,
-    /// With several nodes.
+    /// What the runtime needs only with several nodes.
     pub(super) several: Option<Box<Nodes>>,
     /// `None` if the program has not asked for communicators.
     pub(super) communicators: Option<Communicators>,
@@ -56,7 +56,7 @@ pub(crate) struct Core {
     pub(crate) device: Option<Arc<dyn Device>>,
     /// Whether a task has been submitted for a device.
     pub(super) meets_devices: AtomicBool,
-    /// Those of recorded kernels.
+    /// The programs of recorded kernels and shaders.
     pub(crate) programs: Programs,
     pub(super) watchdog: Watchdog,
     pub(super) shutdown: DeferredShutdown<Self>,

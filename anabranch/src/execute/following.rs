@@ -11,15 +11,15 @@ const MOST: usize = 32;
 
 /// Tasks that this thread has claimed and that have not begun.
 ///
-/// Transfers come first. They go on while the thread runs the other task. Behind it they would be late by all
-/// of its time, and so would the node that waits for the data.
+/// Transfers come first: the transport goes on with them while the thread runs the other task. If they waited
+/// for that task, the other node would wait for its whole run time.
 ///
 /// While code of the program runs, the thread holds no claimed task: that code may wait for it. Transfers run
 /// no such code (but for the messages of errors), and when the other task runs, nothing else is held.
 /// Functions that are called at the end of a task, and wakers, come after [`give_back`](Self::give_back).
 #[derive(Default)]
 pub(super) struct Following {
-    /// In the order in which they became ready.
+    /// The transfers, in the order in which they became ready.
     transfers: SmallVec<[Node; 4]>,
     /// At most one other task.
     other: Option<Node>,

@@ -1,8 +1,7 @@
 //! The graphs of a program: the one that its execution follows, and the recorded ones if there are any.
 //!
-//! Both learn everything through this type, so that they cannot come apart. The live graph changes at once.
-//! The changes of the recorded graphs are queued, because range mappers of the program run there: see
-//! [`Recorder`].
+//! Every change goes through this type, so the graphs stay equal. The live graph changes at once. The changes
+//! of the recorded graphs are queued, because range mappers of the program run there: see [`Recorder`].
 
 use crate::{
     label::TaskLabel,
@@ -18,9 +17,9 @@ use std::{mem, sync::Arc};
 #[derive(Default)]
 pub(super) struct Graphs {
     live: TaskGraph,
-    /// The last answer of the live graph. Its memory is used for the next one.
+    /// What the live graph returned last. Its memory is used for the next call.
     submitted: Submitted,
-    /// The answers for the pieces of the last task that was submitted in pieces.
+    /// What the live graph returned for the last task that was submitted in pieces.
     pieces: Pieces,
     /// The number of buffers and host objects so far.
     named: u64,
@@ -29,12 +28,12 @@ pub(super) struct Graphs {
     place: RecordedPlace,
 }
 
-/// The answers of the live graph to the pieces of a task.
+/// What the live graph returned for the pieces of a task.
 #[derive(Default)]
 pub(super) struct Pieces {
     /// The id of each piece, and the end of its own among the dependencies.
     pieces: Vec<(TaskId, usize)>,
-    /// Those of the first piece, then those of the second, and so on.
+    /// The dependencies of the first piece, then those of the second, and so on.
     dependencies: Vec<Dependency>,
 }
 

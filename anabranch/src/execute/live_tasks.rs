@@ -57,8 +57,8 @@ pub(super) struct LiveTasks {
     /// Failures of tasks that are no longer in the list, as long as later tasks may need their results.
     failed: HashMap<TaskId, Failed>,
     failed_bound: usize,
-    /// For host objects with failed tasks whose exclusive or relaxed effects no sequential effect has
-    /// followed yet: the one of these tasks with the [oldest](Failure::age) failure.
+    /// The failed tasks whose exclusive or relaxed effects no sequential effect has followed yet: for each
+    /// host object, the one with the [oldest](Failure::age) failure.
     oldest: FxHashMap<ObjectId, TaskId>,
 }
 

@@ -1,7 +1,7 @@
 //! Executing tasks: from the lock under which a task is submitted to the wake-up of the threads that wait for
 //! it.
 //!
-//! The way of a task through this folder:
+//! A task passes through this folder in these steps:
 //!
 //! 1. [`accept`]: under one lock, the graphs derive its dependencies, its memory is attached, and it becomes
 //!    a [node](task::node), which is linked to the nodes that it depends on and inserted into the
@@ -21,8 +21,9 @@
 //!
 //! With several nodes, [`nodes`] makes a node of each command of the command graph instead.
 //!
-//! Files in this folder know [`data`](crate::data) (they implement its [`Owner`](crate::data::owner::Owner))
-//! and [`observe`](crate::observe), but not [`submit`](crate::submit): a task arrives here without its types.
+//! Files in this folder import [`data`](crate::data) (they implement its
+//! [`Owner`](crate::data::owner::Owner)) and [`observe`](crate::observe), but not [`submit`](crate::submit):
+//! a task arrives here without its types.
 
 mod accept;
 mod conflicts;

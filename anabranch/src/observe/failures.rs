@@ -32,7 +32,7 @@ pub(crate) struct UnreportedFailures {
 
 #[derive(Default)]
 struct List {
-    /// By task, and by number: after its own failure, a task may have callbacks that fail.
+    /// The failures by task and number: after its own failure, a task may have callbacks that fail.
     failures: BTreeMap<(TaskId, u32), Arc<Failure>>,
     /// The number of newer failures that are not listed.
     omitted: u64,

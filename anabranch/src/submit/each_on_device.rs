@@ -80,7 +80,7 @@ where
         shader: Option<Launch<'rt, K, L>>,
     ) -> Result<Self, Error> {
         let core = task.core;
-        // A dry run tells what several nodes would do.
+        // A dry run returns the error that several nodes would return.
         if L::REDUCES && (core.nodes() > 1 || core.several_nodes().is_some()) {
             // The places cut the index space in other ways, and the nodes would not fit together.
             let what = format!("a reduction by {} that has `each_on_device`", task.label);

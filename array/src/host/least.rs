@@ -4,8 +4,8 @@ use super::fold;
 use crate::{numeric::Numeric, shape::Lines};
 use anabranch::par::prelude::*;
 
-/// Which element is looked for. Of equal ones it is the first. What is not a number (NaN) is passed over,
-/// unless there is nothing else: then it is the first element.
+/// Which element is looked for. Of equal ones it is the first. The search ignores NaN, unless all elements
+/// are NaN: then it finds the first element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extreme {
     Least,
@@ -20,7 +20,7 @@ impl Extreme {
             Self::Least => value < best,
             Self::Greatest => value > best,
         };
-        // Only a number is equal to itself.
+        // NaN is neither less nor greater than a number, so it is compared by itself.
         is_better | (is_nan(&best) & !is_nan(&value))
     }
 }

@@ -101,8 +101,8 @@ impl<T: Numeric, const D: usize> Array<T, D> {
     }
 
     /// The coordinates of the least element, and the element: of equal ones the first, in row-major order;
-    /// `None` if there are none. What is not a number (NaN) is passed over, unless there is nothing else. It
-    /// runs where the array is: see the [guide](crate::guide).
+    /// `None` if there are none. The search ignores NaN, unless all elements are NaN: then it finds the first
+    /// one. It runs where the array is: see the [guide](crate::guide).
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);

@@ -14,9 +14,8 @@ const LONG: usize = 1 << 15;
 
 impl<T: Numeric, const D: usize> Array<T, D> {
     /// The array with its elements along the last axis in order: of floating-point numbers `-0.0` comes
-    /// before `0.0`, and what is not a number (NaN) comes last. To sort along another axis,
-    /// [`permute`](Self::permute) the axes before and after; to sort all elements,
-    /// [`reshape`](Self::reshape). The host sorts.
+    /// before `0.0`, and NaN comes last. To sort along another axis, [`permute`](Self::permute) the axes
+    /// before and after; to sort all elements, [`reshape`](Self::reshape). The host sorts.
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);

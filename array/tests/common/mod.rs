@@ -63,10 +63,10 @@ pub fn places() -> impl Iterator<Item = &'static Arrays> {
     hosts().iter().chain(devices())
 }
 
-/// A number that tests draw: also infinities, zeros with both signs and what is not a number.
+/// A number that tests draw: also infinities, zeros with both signs and NaN.
 pub trait Drawn: Numeric {
     fn drawn(number: u64) -> Self;
-    /// The bits, to be compared. Those of what is not a number do not count.
+    /// The bits, to be compared. Those of NaN do not count.
     fn bits(self) -> u64;
 }
 
@@ -126,7 +126,7 @@ pub fn elements<T: Drawn>(seed: u64, len: usize) -> Vec<T> {
 }
 
 /// Small whole numbers, whose sums are exact in any order, and up to three special ones among them:
-/// infinities, zeros and what is not a number.
+/// infinities, zeros and NaN.
 pub fn exact<T: Drawn + From<i8>>(seed: u64, len: usize) -> Vec<T> {
     with_specials(seed, (0..len as u64).map(|at| T::from((mixed(seed ^ at) % 33) as i8 - 16)).collect())
 }

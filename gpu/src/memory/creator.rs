@@ -1,12 +1,12 @@
-//! How buffers are made. Where the driver has no memory left, all handles of its device give back what they
-//! keep, and it is asked once more.
+//! How buffers are made. If the driver has no memory left, all handles of its device return the buffers that
+//! they keep, and the creator tries once more.
 
 use crate::ready;
 
 /// Makes the buffers of a handle.
 pub(crate) struct Creator {
     device: wgpu::Device,
-    /// Makes all handles of the device give back what they keep.
+    /// Makes all handles of the device return the buffers that they keep.
     make_room: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -15,8 +15,8 @@ impl Creator {
         Self { device, make_room }
     }
 
-    /// A buffer. If there is none, the error comes out of the scopes around this call, and the buffer is of
-    /// no use.
+    /// A buffer. If the driver has no memory for it, the scopes around this call get the error, and the
+    /// buffer is unusable.
     pub(crate) fn create(&self, descriptor: &wgpu::BufferDescriptor<'_>) -> wgpu::Buffer {
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffer = self.device.create_buffer(descriptor);

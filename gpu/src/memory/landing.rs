@@ -1,4 +1,4 @@
-//! Downloads on their way: the host waits for their pieces and reads them.
+//! Pending downloads: the host waits for their pieces and reads them.
 
 use super::staging::Sort;
 use crate::threads::shared::Shared;
@@ -12,7 +12,7 @@ use std::{
 /// Why the bytes of a download cannot be read.
 const NOT_MAPPED: &str = "the driver does not give the bytes of a download";
 
-/// A download on its way.
+/// A pending download.
 pub(crate) struct Landing {
     pub(super) pieces: Vec<Piece>,
     pub(super) take: Take,
@@ -22,7 +22,8 @@ pub(crate) struct Landing {
 pub(super) struct Piece {
     staging: wgpu::Buffer,
     bytes: u64,
-    /// The submission that copies it, and what the driver says when the host can read it.
+    /// The submission that copies the piece, and the channel on which the driver reports that the host can
+    /// read it.
     coming: Option<(wgpu::SubmissionIndex, mpsc::Receiver<Result<(), wgpu::BufferAsyncError>>)>,
 }
 

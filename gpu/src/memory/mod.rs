@@ -1,4 +1,4 @@
-//! Memory, and how much of it may be in use.
+//! The memory of a device, and how much of it may be in use.
 
 pub(crate) mod bound;
 pub(crate) mod copies;
@@ -19,7 +19,8 @@ use std::{
     },
 };
 
-/// Counts the bytes of the program, and keeps what a driver would take long to make again.
+/// Counts the bytes of the program, and keeps buffers and bind groups that a driver would take long to make
+/// again.
 #[derive(Debug)]
 pub(crate) struct Budget {
     device: String,
@@ -56,13 +57,13 @@ impl Budget {
         }
     }
 
-    /// Gives the memory back to the driver that no buffer of the program has.
+    /// Returns unused buffers to the driver.
     pub(crate) fn free_unused(&self) {
         let unused = self.pool.lock().clear();
         self.drop_buffers(unused);
     }
 
-    /// The same, and keeps none until the program has work again.
+    /// Returns unused buffers to the driver, and keeps none until the program has work again.
     pub(crate) fn rest(&self) {
         let unused = self.pool.lock().rest();
         self.drop_buffers(unused);
@@ -75,8 +76,8 @@ impl Budget {
         }
     }
 
-    /// After an error of the driver, in a batch that uses these memories: what was made in it may be of no
-    /// use.
+    /// Marks these memories as broken, after an error of the driver in a batch that uses them: buffers and
+    /// bind groups that were made in the batch may be unusable.
     pub(crate) fn distrust<'m>(&self, memories: impl Iterator<Item = &'m DeviceMemory>) {
         let known = memories.filter_map(|memory| memory.inner::<GpuMemory>());
         known.for_each(|memory| memory.is_broken.store(true, Ordering::Relaxed));
@@ -90,7 +91,7 @@ impl Budget {
 pub(crate) struct GpuMemory {
     bytes: u64,
     buffer: OnceLock<wgpu::Buffer>,
-    /// Whether the buffer may be of no use, so that no other memory gets it.
+    /// Whether the buffer may be unusable, so that no other memory gets it.
     is_broken: AtomicBool,
     budget: Arc<Budget>,
 }
@@ -122,7 +123,7 @@ impl GpuMemory {
     }
 }
 
-/// The memory, as the device with this budget knows it.
+/// The memory, if it belongs to the device with this budget.
 pub(crate) fn known<'m>(memory: &'m DeviceMemory, budget: &Arc<Budget>) -> Result<&'m GpuMemory, String> {
     let known = memory.inner::<GpuMemory>().filter(|known| Arc::ptr_eq(&known.budget, budget));
     known.ok_or_else(|| "a step uses memory of another device".to_string())

@@ -10,18 +10,18 @@ use std::{collections::VecDeque, mem};
 /// After this many takes, the pool forgets how much memory the program had before.
 const WINDOW: u32 = 1024;
 
-/// The bytes that the pool may keep in any case, for programs that have little.
-const LITTLE: u64 = 1 << 20;
+/// The pool may keep this many bytes in any case, however little memory the program had.
+const ALWAYS_KEPT: u64 = 1 << 20;
 
-/// The most buffers of the pool: a take looks through all of them.
-const MOST: usize = 256;
+/// The largest number of buffers in the pool: a take looks through all of them.
+const MOST_BUFFERS: usize = 256;
 
-/// Buffers of type `B` that the program does not have.
+/// Unused buffers of type `B`.
 #[derive(Debug)]
 pub(super) struct Pool<B> {
     /// The buffers and their sizes, with the one first that was given back first.
     free: VecDeque<(u64, B)>,
-    /// The bytes of all of them.
+    /// The bytes of all these buffers.
     bytes: u64,
     peak: Peak,
     /// Whether the device has nothing to do, and has got nothing for a while.
@@ -31,10 +31,11 @@ pub(super) struct Pool<B> {
 /// The most bytes that the program had at once.
 #[derive(Debug, Default)]
 struct Peak {
-    /// In this window.
+    /// The peak in this window.
     now: u64,
-    /// In the window before.
+    /// The peak in the window before.
     before: u64,
+    /// The number of takes in this window.
     takes: u32,
 }
 
@@ -45,12 +46,12 @@ impl<B> Default for Pool<B> {
 }
 
 impl<B> Pool<B> {
-    /// Takes a buffer of this size, if there is one. The program has `used` bytes then. Otherwise it makes
-    /// room for a new one: the second part goes back to the driver.
+    /// Takes a buffer of this size, if there is one. The program then has `used` bytes. If there is none, the
+    /// pool makes room for a new buffer: the second part of the result goes back to the driver.
     pub(super) fn take(&mut self, size: u64, used: u64) -> (Option<B>, Vec<B>) {
         self.is_resting = false;
         self.peak.note(used);
-        // The one that was given back last: more of it may be in the caches of the device.
+        // The buffer that was given back last: more of it may be in the caches of the device.
         let at = self.free.iter().rposition(|&(of, _)| of == size);
         match at.and_then(|at| self.free.remove(at)) {
             Some((_, buffer)) => {
@@ -61,8 +62,8 @@ impl<B> Pool<B> {
         }
     }
 
-    /// Keeps a buffer that the program has given back. The program has `used` bytes without it. Returns what
-    /// goes back to the driver.
+    /// Keeps a buffer that the program has given back. The program has `used` bytes without it. Returns the
+    /// buffers that go back to the driver.
     pub(super) fn give_back(&mut self, size: u64, buffer: B, used: u64) -> Vec<B> {
         if self.is_resting {
             return vec![buffer];
@@ -78,17 +79,17 @@ impl<B> Pool<B> {
         mem::take(&mut self.free).into_iter().map(|(_, buffer)| buffer).collect()
     }
 
-    /// The same, and keeps none until the next take.
+    /// Takes all buffers, which go back to the driver, and keeps no buffer until the next take.
     pub(super) fn rest(&mut self) -> Vec<B> {
         self.is_resting = true;
         self.clear()
     }
 
-    /// Takes out the oldest buffers that are more than the program had.
+    /// Takes out the oldest buffers, until the device has no more memory than the program had at its peak.
     fn shrink(&mut self, used: u64) -> Vec<B> {
-        let most = self.peak.bytes().saturating_sub(used).max(LITTLE);
+        let most = self.peak.bytes().saturating_sub(used).max(ALWAYS_KEPT);
         let mut surplus = Vec::new();
-        while (self.bytes > most || self.free.len() > MOST)
+        while (self.bytes > most || self.free.len() > MOST_BUFFERS)
             && let Some((size, buffer)) = self.free.pop_front()
         {
             self.bytes -= size;
@@ -176,8 +177,8 @@ mod tests {
         let _deadline = deadline();
         let mut pool = Pool::default();
         let surplus = (0..1000).flat_map(|at| pool.give_back(4, at, 0)).collect::<Vec<_>>();
-        assert_eq!(surplus, (0..1000 - MOST).collect::<Vec<_>>(), "the oldest ones go first");
-        assert_eq!(pool.clear().len(), MOST);
+        assert_eq!(surplus, (0..1000 - MOST_BUFFERS).collect::<Vec<_>>(), "the oldest ones go first");
+        assert_eq!(pool.clear().len(), MOST_BUFFERS);
         assert_eq!(pool.bytes, 0);
     }
 }

@@ -17,11 +17,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The most batches of a group: the first of them is done when the last one is.
+/// The largest number of batches in a group: the first of them is done when the last one is.
 const MOST: usize = 64;
 
 /// A device that has this number of groups to do need not get another one at once. They are two, so that the
-/// device still has one while the host learns of the end of the other.
+/// device still has one while the host receives the completion of the other.
 const AHEAD: usize = 2;
 
 /// How long a group then waits for its next batch: longer than a program takes to submit one, and shorter

@@ -36,8 +36,8 @@
 //! ```
 //!
 //! # Ownership and transfers
-//! For each buffer a node knows which parts it owns, of which parts it has a current copy, and what it has
-//! sent to which node. It knows nothing about the parts that other nodes own (but for what
+//! For each buffer a node records which parts it owns, of which parts it has a current copy, and what it has
+//! sent to which node. It does not record the parts that other nodes own (but for what
 //! [exchanges](#exchanges) need), so the state takes no more memory with 4,096 nodes than with two. The
 //! writes of a task make the writing nodes owners; all copies elsewhere become stale. Contents given from the
 //! start are current on every node, and no node owns them until they are overwritten. For each buffer and
@@ -79,7 +79,7 @@
 //! is *applied*: it stands for all commands that precede it, in dependencies and in conflicts, so that the
 //! state stays bounded. An epoch is applied at once: no dependency crosses it.
 //!
-//! # The way of a launch
+//! # The steps of a launch
 //! [`CommandGraph::launch`] takes these steps. Steps 1 to 4 are skipped for a fence, epoch or horizon without
 //! accesses.
 //!

@@ -109,7 +109,7 @@ pub struct TransferName {
     pub kind: TransferKind,
 }
 
-/// The way of a [turn](CommandKind::PassTurn), in two parts.
+/// The two stages in which a [turn](CommandKind::PassTurn) goes to the next nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pass {
     /// From all nodes that have the turn to one of them.

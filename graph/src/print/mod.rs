@@ -1,6 +1,6 @@
 //! Pictures of graphs: a [`Drawing`] is filled node by node and rendered in one of several [`Format`]s.
 //!
-//! A drawing holds plain text and knows nothing of buffers or tasks, so it serves task graphs and command
+//! A drawing holds plain text and does not depend on buffers or tasks, so it serves task graphs and command
 //! graphs alike, whether they are complete or still growing. A drawing is bounded: it counts the nodes beyond
 //! its limit instead of keeping them, and every picture says how many it leaves out.
 //!

@@ -154,7 +154,7 @@ impl<C: Clone + Eq> Residence<C> {
         self.ended(id, End::Failed);
     }
 
-    /// Notes that a copy is done: its target stays current, and nobody need wait for the copy any more.
+    /// Notes that a copy is done: its target stays current, and no task need wait for the copy any more.
     pub fn done(&mut self, id: &C) {
         self.ended(id, End::Done);
     }

@@ -1,11 +1,11 @@
 //! The conflict scheduler: which of the tasks in conflict start first. Mutual exclusion without locks.
 //!
 //! Exclusive effects on a host object are *conflicts*: the tasks may run in any order, but never at the same
-//! time. The caller tells the [`ConflictScheduler`] when such a task is submitted
+//! time. The caller notifies the [`ConflictScheduler`] when such a task is submitted
 //! ([`insert`](ConflictScheduler::insert)), when all its dependencies are done
 //! ([`eligible`](ConflictScheduler::eligible)) and when it has run
-//! ([`finished`](ConflictScheduler::finished)). The scheduler answers with the tasks to start now. No worker
-//! waits for a conflict. The scheduler promises:
+//! ([`finished`](ConflictScheduler::finished)). The scheduler returns the tasks to start now. No worker waits
+//! for a conflict. The scheduler promises:
 //!
 //! - *Mutual exclusion.* Two tasks in conflict never run at the same time.
 //! - *No missed start.* After every call, each eligible task that waits is in conflict with a task that runs,

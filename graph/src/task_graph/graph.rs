@@ -130,7 +130,7 @@ impl TaskGraph {
         self.check(accesses, &mut Submitted::default())
     }
 
-    /// The last writer of each part of a region, as the next task finds them: for contents that nobody has
+    /// The last writer of each part of a region, as the next task finds them: for contents that no task has
     /// written here, the last epoch. Parts without contents are left out.
     ///
     /// # Panics

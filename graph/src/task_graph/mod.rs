@@ -1,6 +1,6 @@
 //! The task graph: dependencies and conflicts between the tasks of a program, in the order of submission.
 //!
-//! # The way of a submission
+//! # The steps of a submission
 //! [`TaskGraph::submit`] does the following, in [`graph`]:
 //!
 //! 1. It checks every access: the region lies inside the buffer, what is read has been written, and two

@@ -1,5 +1,5 @@
 //! What a graph does with submissions that repeat: it records and replays them. [`replay`](super::replay)
-//! tells how.
+//! explains how.
 
 use super::{
     graph::{Done, TaskGraph},

@@ -1,7 +1,7 @@
 //! The vector instructions of the processor, and whether chains are machine code.
 
 /// A set of vector instructions, and how chains of sums, differences and products of floats use it. All give
-/// the same bits, except those of what is not a number.
+/// the same bits, except those of NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Instructions {
     /// AVX-512, and chains as machine code that is made for the program. If the system does not allow a

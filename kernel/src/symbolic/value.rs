@@ -156,12 +156,12 @@ impl<'t, T: Number> Value<'t, T> {
         self.tape.literal(value)
     }
 
-    /// The smaller of two values. If one is not a number, it is the other one; of two zeros it is the first.
+    /// The smaller of two values. If one is NaN, the result is the other one; of two zeros it is the first.
     pub fn min(self, other: impl IntoValue<'t, T>) -> Self {
         self.binary(Binary::Min, other)
     }
 
-    /// The larger of two values. If one is not a number, it is the other one; of two zeros it is the first.
+    /// The larger of two values. If one is NaN, the result is the other one; of two zeros it is the first.
     pub fn max(self, other: impl IntoValue<'t, T>) -> Self {
         self.binary(Binary::Max, other)
     }
@@ -185,7 +185,7 @@ impl<'t, T: Number> Value<'t, T> {
     }
 
     /// The value as another type of number, as Rust's `as` converts it: floats are cut towards zero and
-    /// limited to the range of the integer, and what is not a number becomes 0.
+    /// limited to the range of the integer, and NaN becomes 0.
     pub fn convert<U: Number>(self) -> Value<'t, U> {
         if T::KIND == U::KIND {
             return Value::new(self.tape, self.id);

@@ -48,8 +48,8 @@ impl Functions {
         self.add(text);
     }
 
-    /// Adds the conversion of a float to an integer: cut towards zero, limited to the range, and 0 for what
-    /// is not a number. Returns its name.
+    /// Adds the conversion of a float to an integer: cut towards zero, limited to the range, and 0 for NaN.
+    /// Returns the name of the function.
     pub(super) fn add_truncation(&mut self, from: Kind, to: Kind) -> String {
         let test = format!("is_nan_{}", name(from));
         self.add_named(&test);
@@ -97,7 +97,7 @@ fn {function}(a: {from}) -> {to} {{
     }
 }
 
-/// By its bits: a driver may take it that no value is not a number.
+/// Tests the bits, because a driver may assume that no value is NaN.
 const IS_NAN_F32: &str = "
 fn is_nan_f32(a: f32) -> bool {
     return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u;

@@ -10,23 +10,23 @@
 //! # What the numbers are
 //!
 //! Integers are those of the processor, to the bit. So are loads, conversions, comparisons, minima, maxima,
-//! remainders and masks, as long as the driver respects values that are not numbers and infinities. Vulkan,
-//! Metal and Direct3D permit more freedom with floats than the processor takes:
+//! remainders and masks, as long as the driver respects NaN and infinities. Vulkan, Metal and Direct3D permit
+//! more freedom with floats than the processor takes:
 //!
 //! - A driver may make one operation of a product and a sum, with one rounding. WGSL cannot forbid that; a
 //!   [precise](crate::Recording::precise) recording gives it no such product. (In a reduction the value of a
 //!   point is rounded before it is added, in any case.)
 //! - It may take numbers below the smallest normal one (1.2e-38 for `f32`) as zero, as inputs and as results.
 //! - A quotient may be wrong by 2.5 units in the last place, a square root by 3.
-//! - It may assume that no value is infinite or not a number. The shader tests the bits of an `f32` where it
-//!   looks for these.
+//! - It may assume that no value is infinite or NaN. The shader tests the bits of an `f32` where it looks for
+//!   these.
 //! - Functions such as `sin` are approximations: `exp`, `ln`, `sin` and `cos` are those of the driver, whose
 //!   absolute error may be 5e-4 for `sin` and `cos`; `tan`, `tanh`, `powf` and `atan2` are built from these
 //!   and from polynomials. Of angles beyond some thousands, `sin`, `cos` and `tan` may be any number. The
 //!   relative error of `powf` grows with the exponent of its result.
 //!
 //! With Mesa's lavapipe, each operator, root and rounding alone has the bits of the processor. Kernels of
-//! several operations on infinite values and on values that are not numbers may have other results.
+//! several operations on infinite values and on NaN may have other results.
 //!
 //! WGSL has no functions of this sort for `f64`: [`WgslError::Unsupported`] names them.
 

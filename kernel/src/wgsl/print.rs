@@ -385,7 +385,7 @@ fn compare(what: Compare, a: Id, b: Id) -> String {
         Compare::Lt => format!("v{a} < v{b}"),
         Compare::Le => format!("v{a} <= v{b}"),
         Compare::Eq => format!("v{a} == v{b}"),
-        // Compilers of WGSL make an ordered comparison of `!=`, which is false for what is not a number.
+        // Compilers of WGSL turn `!=` into an ordered comparison, which is false for NaN.
         Compare::Ne => format!("!(v{a} == v{b})"),
         Compare::And => format!("v{a} && v{b}"),
         Compare::Or => format!("v{a} || v{b}"),

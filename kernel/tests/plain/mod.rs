@@ -39,7 +39,7 @@ pub trait Plain: Number {
     /// The number of operations.
     const OPERATIONS: usize;
 
-    /// An element of an array: all kinds of numbers, also the largest, zeros and those that are not a number.
+    /// An element of an array: all kinds of numbers, also the largest, zeros and NaN.
     fn draw(seed: u64, at: u64) -> Self;
     fn from_index(at: usize) -> Self;
     fn same_bits(self, other: Self) -> bool;
@@ -123,7 +123,7 @@ pub fn mask<'t, T: Number>(compare: usize, a: Value<'t, T>, b: Value<'t, T>, c: 
     }
 }
 
-// Not `a >= c`: of a value that is not a number neither is true.
+// Not `a >= c`: if a value is NaN, neither is true.
 #[allow(clippy::neg_cmp_op_on_partial_ord)]
 pub fn holds<T: PartialOrd>(compare: usize, a: T, b: T, c: T) -> bool {
     match compare {

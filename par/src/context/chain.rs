@@ -1,4 +1,4 @@
-//! The chain of critical sections and marks that a thread is inside of.
+//! The chain of critical sections and marks in the context of a thread.
 //!
 //! # Safety
 //! A link lives in the stack frame of the thread that entered what it stands for, and is never changed. A
@@ -14,7 +14,7 @@
 use super::mark::Mark;
 use std::{cell::Cell, ptr};
 
-/// What a thread can be inside of.
+/// A critical section or mark in the context of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     /// A critical section, by its number.
@@ -24,7 +24,7 @@ pub(crate) enum Key {
     Callback,
 }
 
-/// One thing that a thread is inside of, or several.
+/// One or several keys in the context of a thread.
 pub(crate) struct Link {
     pub(crate) entry: Entry,
     pub(crate) outer: Chain,
@@ -36,7 +36,7 @@ pub(crate) enum Entry {
     Copied(*const [Key]),
 }
 
-/// A pointer to the innermost link of a chain; null if the thread is inside of nothing.
+/// A pointer to the innermost link of a chain; null if the chain is empty.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain(*const Link);
 
@@ -88,7 +88,7 @@ impl Chain {
     /// The chain must be valid.
     pub(super) unsafe fn any(self, mut f: impl FnMut(Key) -> bool) -> bool {
         let mut chain = self;
-        // SAFETY: the caller says so, and a link is not alive longer than the links around it.
+        // SAFETY: the caller guarantees it, and a link is not alive longer than the links around it.
         while let Some(link) = unsafe { chain.0.as_ref() } {
             let found = match link.entry {
                 Entry::One(key) => f(key),
@@ -104,8 +104,8 @@ impl Chain {
     }
 }
 
-/// Whether the calling thread is inside of what `key` stands for. In a callback, the marks that are set
-/// around it do not count.
+/// Whether the chain of the calling thread has `key`. In a callback, the marks that are set around it do not
+/// count.
 #[inline]
 pub(crate) fn is_inside(key: Key) -> bool {
     let chain = Chain::current();
@@ -125,7 +125,7 @@ fn is_in_current(key: Key) -> bool {
     is_found
 }
 
-/// Whether the calling thread counts as inside of work with this mark.
+/// Whether the calling thread counts as inside work with this mark.
 #[inline]
 pub(crate) fn is_marked(mark: Mark) -> bool {
     let chain = Chain::current();
@@ -139,7 +139,7 @@ fn is_marked_in_current(mark: Mark) -> bool {
     unsafe { Chain::current().any(|key| key == Key::Mark(mark) || key == Key::Callback) }
 }
 
-/// The keys of a valid chain that the calling thread is not inside of.
+/// The keys of a valid chain that the chain of the calling thread does not have.
 ///
 /// # Safety
 /// The chain must be valid.
@@ -152,7 +152,7 @@ pub(crate) unsafe fn new_keys(chain: Chain) -> Vec<Key> {
         }
         false
     };
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { chain.any(&mut collect) };
     keys
 }

@@ -10,7 +10,7 @@ thread_local! {
     static HELD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A number of held values. A critical section that the thread is inside of counts as one.
+/// A number of held values. A critical section that the thread has entered counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HeldValues(u32);
 

@@ -43,8 +43,8 @@ impl Marks {
         Self::copy(true, |key| matches!(key, Key::Mark(other) if other != mark))
     }
 
-    /// Everything that the calling thread is inside of, for a job in a scope whose opener is in the chain
-    /// `outer`: nothing if that is the same.
+    /// The keys in the chain of the calling thread, for a job in a scope whose opener is in the chain
+    /// `outer`: none if both are the same chain.
     #[inline]
     pub(crate) fn beyond(outer: Chain) -> Self {
         let current = Chain::current();
@@ -56,7 +56,7 @@ impl Marks {
         Self((!keys.is_empty()).then(|| Box::new(Keys(keys.into()))))
     }
 
-    /// What the thread was inside of.
+    /// The copied keys.
     #[inline]
     pub(crate) fn keys(&self) -> Option<&[Key]> {
         self.0.as_ref().map(|keys| &*keys.0)

@@ -1,9 +1,9 @@
-//! What the calling thread is inside of, as far as it matters to the code that runs there: values of bounded
-//! pools that it holds, critical sections, and the program's own [marks](Mark).
+//! The context of a thread: the values of bounded pools that it holds, the critical sections that it has
+//! entered, and the [marks](Mark) that the program has set.
 //!
-//! A thread that waits for other threads is inside of these things together with them: while it waits, they
-//! cannot be left. So the context goes wherever the work goes. Whatever hands work to other threads captures
-//! the context of the calling thread, and the thread that does the work is in that context meanwhile.
+//! A waiting thread cannot leave its context, so the threads that it waits for inherit it. Every function
+//! that hands work to other threads captures the context of the calling thread. The thread that does the work
+//! has that context meanwhile.
 //!
 //! | work | captured | held values | critical sections | marks |
 //! |---|---|---|---|---|
@@ -17,10 +17,10 @@
 //! join it is not known when it begins. A job that is submitted cannot be joined, so critical sections do not
 //! matter there.
 //!
-//! Code that a runtime calls at the end of a task, a waker or another *callback*, runs on whichever thread is
-//! there, inside of whatever that thread is inside of. Its answers must not depend on that. So a callback
-//! counts as inside of work with every mark, and work that it begins gets the marks that were set where the
-//! program has left the callback.
+//! A *callback* is code that a runtime calls at the end of a task, such as a waker. Any thread may call it,
+//! in any context. Whether a call in it is permitted must not depend on that context. So a callback counts as
+//! inside work with every mark, and work that it begins gets the marks that were set where the program has
+//! left the callback.
 //!
 //! ```text
 //! held.rs      the number of held values: a count, which is copied

@@ -19,7 +19,7 @@
 //!    its handle, sets PARKED and parks. It takes the outcome.
 //! 4. If the handle is dropped instead, it sets DETACHED. Of DONE and DETACHED, the thread that sets the
 //!    second one drops the outcome.
-//! 5. At the end the runner tells the owner, which may free everything that the job borrows. It touches
+//! 5. At the end the runner notifies the owner, which may free everything that the job borrows. It touches
 //!    nothing of the owner afterwards.
 //!
 //! | field | before BEGUN | BEGUN | DONE |

@@ -222,7 +222,7 @@ type ScopedJob<F, R> = JobCell<F, R, ScopeRef>;
 struct ScopeRef {
     state: *const ScopeState,
     index: u64,
-    /// What the thread that spawned the job was inside of, if that is more than the opener.
+    /// The context of the thread that spawned the job, if its chain is not that of the opener.
     marks: Marks,
 }
 

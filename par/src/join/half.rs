@@ -86,7 +86,7 @@ impl Head {
     /// # Safety
     /// The half must have been prepared, and no other thread may know it any more.
     pub(crate) unsafe fn clear(&self) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { (*self.share.get()).assume_init_drop() };
     }
 
@@ -148,7 +148,7 @@ impl<R, B: FnOnce() -> R> Half<B, R> {
         // SAFETY: `Half` is `repr(C)` and begins with the head; the pointer comes from a reference to the
         // whole.
         let half = unsafe { &*head.cast::<Self>() };
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         let body = unsafe { half.take_body() };
         let result = catch_unwind(AssertUnwindSafe(body));
         // SAFETY: only the thread that runs the body touches the result before there is an outcome.
@@ -160,7 +160,7 @@ impl<R, B: FnOnce() -> R> Half<B, R> {
     /// or after it was taken back or returned; else the thief.
     #[inline(always)]
     pub(super) unsafe fn take_body(&self) -> B {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { ManuallyDrop::take(&mut *self.body.get()) }
     }
 
@@ -176,7 +176,7 @@ impl<R, B: FnOnce() -> R> Half<B, R> {
     /// # Safety
     /// As [`take_result`](Self::take_result).
     pub(super) unsafe fn drop_result(&self) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         if let Err(payload) = unsafe { self.take_result() } {
             discard(payload);
         }

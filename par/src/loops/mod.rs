@@ -8,8 +8,8 @@
 //! There are two kinds of producers. A [source](source) can give any item by its number: slices, ranges,
 //! arrays ([`indexed`]). A [shared iterator](SharedIter) gives its items one after the other, to one
 //! participant at a time ([`stream`]). Both hand out *batches* of consecutive items, and the methods at the
-//! end of a loop are [`consumers`] of batches: [`producer`] is the seam between the two halves, so each
-//! method is written once. [`control`] is the rest that both kinds of loops share: the first failure,
+//! end of a loop are [`consumers`] of batches: [`producer`] is the interface between producers and consumers,
+//! so each method is written once. [`control`] has what else both kinds of loops share: the first failure,
 //! cancellation, deadlines, progress and statistics.
 //!
 //! - Results are the same on any number of threads and under every schedule, bit for bit.

@@ -1,4 +1,4 @@
-//! The seam between the two halves of a loop: producers hand out items, consumers use the results.
+//! The interface between producers, which hand out the items of a loop, and consumers, which use the results.
 //!
 //! A [`Producer`] decides how participants get items: in [batches](Batch), each of which belongs to one
 //! participant. A [`Consumer`] is a method such as `for_each` or `find`: it says what happens to the results

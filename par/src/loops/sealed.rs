@@ -1,4 +1,4 @@
 //! Traits that only this crate implements.
 
-/// What such a trait asks of its types.
+/// What such a trait requires of its types.
 pub trait Sealed {}

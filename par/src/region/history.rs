@@ -1,4 +1,4 @@
-//! What a thread remembers of the loops that it has opened: which ones one thread does sooner than two.
+//! A record of the loops that a thread has opened: which ones one thread does sooner than two.
 //!
 //! A thread that helps costs more than a microsecond's work, and hundreds of times that if it sleeps. How
 //! long a loop takes is not known before it has run, but programs open the same loops again and again.
@@ -32,26 +32,27 @@ use super::{
 };
 use std::cell::Cell;
 
-/// How often in a row a loop was short before its opener does it alone, by how often it was a [`SURPRISE`]
-/// when it was done alone.
+/// The number of times in a row that a loop must be short before its opener does it alone, by the number of
+/// times that it was a [`SURPRISE`].
 const ENOUGH: [u8; MOST_SURPRISES as usize + 1] = [4, 16, 64];
 
-/// How often in a row a loop was too short to wake a worker for it, before its opener does it alone then, by
-/// how often it was a surprise. After the second one no number is enough.
+/// The number of times in a row that a loop must be too short to wake a worker for it, before its opener does
+/// it alone while the workers sleep, by the number of times that it was a [`SURPRISE_WHILE_ASLEEP`]. After
+/// two surprises: never alone.
 const ENOUGH_TO_LET_SLEEP: [u8; MOST_SURPRISES as usize + 1] = [4, 64, u8::MAX];
 
-/// A loop that takes this long, in nanoseconds, when its opener does it alone is more than one in which the
-/// thread was interrupted.
+/// A loop that takes at least this long, in nanoseconds, after it was short often enough, is a surprise. An
+/// interruption of the thread is shorter.
 const SURPRISE: u64 = 10 * WORTH_SHARING;
 
-/// The same for a loop that its opener does alone because the workers sleep. A system may take the processor
-/// from a thread for some milliseconds.
+/// The time of a surprise, in nanoseconds, for a loop that its opener does alone because the workers sleep.
+/// It is longer: a system may take the processor from a thread for some milliseconds.
 const SURPRISE_WHILE_ASLEEP: u64 = 400 * WORTH_WAKING;
 
 /// The largest number of surprises that is counted.
 const MOST_SURPRISES: u8 = 2;
 
-/// How often the opener of another loop does not measure it.
+/// The number of times that the opener of a loop that was not short does not measure it.
 const UNMEASURED: u8 = 15;
 
 /// The number of loops that a thread remembers, as a power of two.
@@ -140,12 +141,13 @@ pub(super) enum Advice {
     Share,
     /// Begins alone, and measures whether the units left are worth sharing.
     Alone,
-    /// The same, unless many such loops follow each other: the loop is too short to wake a worker for it.
+    /// Begins alone as for [`Alone`](Self::Alone), unless many such loops follow each other: the loop is too
+    /// short to wake a worker for it.
     LetSleep,
 }
 
 thread_local! {
-    /// Without a destructor, so that it may be used at any time.
+    /// The records have no destructor, so that a thread may use them at any time.
     static RECORDS: [Cell<Record>; 1 << PLACES] = const { [const { Cell::new(Record(0)) }; 1 << PLACES] };
 }
 
@@ -231,7 +233,7 @@ mod tests {
         assert_eq!(advices(100), [Advice::Alone; 100]);
         record(LOOP, SHORT);
         assert_eq!(advice(LOOP, false), Advice::Alone);
-        // Another thread knows nothing of it.
+        // Another thread has no record of it.
         assert_eq!(thread::spawn(|| advice(LOOP, false)).join().unwrap(), Advice::Measure);
         record(LOOP, LONG);
         assert_eq!(advices(UNMEASURED.into()), [Advice::Share; UNMEASURED as usize]);

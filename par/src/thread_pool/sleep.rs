@@ -36,8 +36,8 @@
 //! `models.rs`; `an_offer_wakes_a_sleeper` in `join/models.rs`). The pattern is that of an
 //! [eventcount](https://www.1024cores.net/home/lock-free-algorithms/eventcounts): prepare to wait, look
 //! again, commit. rayon's
-//! [`sleep/README.md`](https://github.com/rayon-rs/rayon/blob/main/rayon-core/src/sleep/README.md) tells a
-//! similar protocol with a counter of events.
+//! [`sleep/README.md`](https://github.com/rayon-rs/rayon/blob/main/rayon-core/src/sleep/README.md) describes
+//! a similar protocol with a counter of events.
 
 use crate::sync::{
     Thread,

@@ -1,4 +1,4 @@
-//! The work of a worker. This file knows every kind of work, and only the builder knows it.
+//! The work of a worker. This file imports every kind of work, and only the builder imports this file.
 //!
 //! A worker looks in turn for an open region, a half of a join, a job that it alone may run, and a job from
 //! the queue. The loop around that is in [`search`](super::search()).

@@ -1,4 +1,5 @@
-//! What a writer tells other processes about its file, so that they can write parts of its frames.
+//! The description of a file that its writer gives to other processes, so that they can write parts of its
+//! frames.
 
 use crate::{
     Result, StoreError, SyncLevel,

@@ -1,8 +1,8 @@
-//! Liveness: each node hears its predecessor in a ring, and is heard by its successor.
+//! Liveness: the nodes are a ring, and each node checks that messages of its predecessor arrive.
 //!
 //! A stopped process is invisible to MPI: a receive from it is simply not done. So each node sends a *beat*
-//! to its successor at least every eighth of the timeout. A node that has heard nothing of its predecessor
-//! for the timeout says to all others which node is lost.
+//! to its successor at least every eighth of the timeout. A node that has received no message of its
+//! predecessor for the timeout reports it to all others as lost.
 
 use crate::Place;
 use std::time::{Duration, Instant};

@@ -4,8 +4,8 @@
 //! digits. In step *k* a node sends what it has, the parts of 2^*k* nodes from itself on, to the node 2^*k*
 //! before it. So each byte reaches each node once, and a node sends a handful of messages instead of one to
 //! every other node. Without bytes it is a barrier. If the number of nodes is a power of two, nodes exchange
-//! what they have in pairs instead. That takes as many steps, and a node goes on as soon as it has heard of
-//! one other: where several nodes share a processor, that saves changes from one to the next.
+//! what they have in pairs instead. That takes as many steps, and a node goes on as soon as it has the
+//! message of one other: where several nodes share a processor, that saves context switches.
 //!
 //! A node may give a *note* in place of its part, which goes the same way.
 //!

@@ -9,9 +9,9 @@
 pub(super) const WINDOW: u32 = 1 << 20;
 
 pub(super) struct Credit {
-    /// What each receiver has not placed yet.
+    /// The bytes that each receiver has not placed yet.
     used: Vec<u32>,
-    /// What this node has placed and not yet said to the sender.
+    /// The bytes that this node has placed and not yet reported to the sender.
     owed: Vec<u32>,
 }
 

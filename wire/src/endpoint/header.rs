@@ -5,11 +5,11 @@ use crate::{Layout, Tag, tag::Key};
 const HEADER: usize = 40;
 const LAYOUT: usize = 48;
 
-/// The most bytes of payload in a message. The rest of the message has room for the header and for
-/// [`LAYOUTS`].
+/// The largest payload of a message, in bytes. The rest of the message has room for the header and for
+/// [`LAYOUTS`] layouts.
 pub(super) const PAYLOAD: usize = 16 * 1024;
 
-/// The most layouts in a message.
+/// The largest number of layouts in a message.
 pub(super) const LAYOUTS: usize = 20;
 
 const _: () = assert!(HEADER + LAYOUTS * LAYOUT + PAYLOAD <= crate::transport::MESSAGE);
@@ -17,13 +17,13 @@ const _: () = assert!(HEADER + LAYOUTS * LAYOUT + PAYLOAD <= crate::transport::M
 /// What a message is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// Bytes of a transfer, and where they belong.
+    /// Bytes of a transfer, with their layouts.
     Data,
     /// A layout for each of the transfers in place that follow, with consecutive numbers.
     Announcement,
     /// Notes in place of bytes of a transfer: see `notes`.
     Note,
-    /// The sender takes the transfers in place that the receiver has announced. The payload is the number of
+    /// The sender takes the transfers in place that the receiver has announced. The payload has the number of
     /// their bytes.
     Taking,
     /// A message of the program.
@@ -36,9 +36,10 @@ pub(super) enum Kind {
     Finished,
     /// The sender's endpoint was dropped.
     Left,
-    /// The sender gave up; the payload is the reason.
+    /// The sender gave up. The payload is the reason.
     Aborted,
-    /// The sender has not heard of the node `number`; the payload is for how many milliseconds.
+    /// The sender has received no message of the node `number`. The payload is the time without one, in
+    /// milliseconds.
     Lost,
 }
 
@@ -61,14 +62,15 @@ pub(super) struct Header {
     pub kind: Kind,
     pub from: u16,
     pub key: Key,
-    /// Each counts as one byte. A step of a collective pattern has one for each node whose part belongs to
-    /// it: so it arrives also without bytes.
+    /// The number of tokens. Each token counts as one byte. A step of a collective pattern has a token for
+    /// each node whose part belongs to it, so the step arrives also if it has no bytes.
     pub tokens: u16,
     pub layouts: u16,
     pub payload: u32,
-    /// Announcement: the first number. Post: the place in the order.
+    /// For an announcement, the number of its first transfer. For a post, its place in the order of the
+    /// posts.
     pub number: u32,
-    /// Bytes of messages that the sender of this message has freed, since it last said so.
+    /// The bytes of messages that the sender of this message has freed since its last message with a credit.
     pub credit: u32,
 }
 
@@ -82,7 +84,7 @@ impl Header {
         Self::new(kind, from, Key { tag: Tag::new(0, 0, 0), step: 0 })
     }
 
-    /// Bytes of the whole message.
+    /// The number of bytes of the whole message.
     pub fn len(&self) -> usize {
         HEADER + usize::from(self.layouts) * LAYOUT + self.payload as usize
     }

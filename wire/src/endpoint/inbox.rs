@@ -17,13 +17,13 @@ use rustc_hash::FxHashMap;
 
 struct Expected {
     memory: MemoryMut,
-    /// Bytes and tokens of which nothing has been heard.
+    /// The number of bytes and tokens that no message has brought or announced, and that no note covers.
     missing: usize,
-    /// Bytes of transfers in place that are under way.
+    /// The number of bytes of transfers in place that are under way.
     coming: usize,
-    /// What was said in place of bytes.
+    /// The notes that have come in place of bytes.
     notes: Vec<Note>,
-    /// If there are several that are reported one by one.
+    /// The parts, if the program gets an event for each.
     parts: Option<Parts>,
     owner: Owner,
     /// Whether a message did not fit. Then it is never complete, and nothing more is written.
@@ -54,7 +54,8 @@ impl Expected {
         }
     }
 
-    /// The parts that are in place and were not reported, unless all of it is: then the end says so.
+    /// The parts that are in place and were not reported. If everything is in place, there are none: the end
+    /// reports it.
     fn parts_over(&mut self) -> impl Iterator<Item = (Ticket, usize)> {
         let ticket = match self.owner {
             Owner::Program(ticket) if !self.is_complete() => Some(ticket),

@@ -45,12 +45,12 @@ impl Link {
         self.send(to, header, &[], |message| message.extend_from_slice(payload))
     }
 
-    /// Notes that a data message has been placed, and says so to its sender from time to time.
+    /// Notes that a data message has been placed, and reports it to its sender from time to time.
     pub fn placed(&mut self, from: u16, bytes: usize) -> Result<(), WireError> {
         if self.credit.placed(from, bytes) { self.control(from, Kind::Credit, 0, &[]) } else { Ok(()) }
     }
 
-    /// Notes that announced transfers move from now on, and says so to their sender.
+    /// Notes that announced transfers move from now on, and reports it to their sender.
     pub fn taking(&mut self, from: u16, bytes: usize) -> Result<(), WireError> {
         self.moving.begin(bytes as u64, Instant::now());
         self.control(from, Kind::Taking, 0, &(bytes as u64).to_le_bytes())

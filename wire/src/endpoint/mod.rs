@@ -52,10 +52,10 @@ use self::{
     posts::Posts,
 };
 
-/// The most bytes of a [`post`](Endpoint::post).
+/// The largest [`post`](Endpoint::post), in bytes.
 pub const POST: usize = header::PAYLOAD;
 
-/// The most bytes of a [note](Endpoint::send_note).
+/// The largest [note](Endpoint::send_note), in bytes.
 pub const NOTE: usize = notes::NOTE;
 
 pub use self::options::Options;
@@ -295,8 +295,8 @@ impl Endpoint {
     }
 
     /// Begins to make a communicator of all nodes, for MPI calls of the program. Returns whether there will
-    /// be one: not if the network is none of MPI. [`Event::Communicator`] then brings it. All nodes must call
-    /// this in the same order. The communicator is freed when this endpoint [finishes](Self::finish). An
+    /// be one: `false` if the transport is not MPI. [`Event::Communicator`] then brings it. All nodes must
+    /// call this in the same order. The communicator is freed when this endpoint [finishes](Self::finish). An
     /// error in a call of MPI ends all processes, unless the program gives the communicator another handler.
     ///
     /// # Errors

@@ -5,8 +5,8 @@
 //! fragment wait for it, and for the rest of the thread on the other node. So [`poll`](super::Endpoint::poll)
 //! answers *true* while transfers move.
 //!
-//! - A transfer moves from the moment at which the receiver takes it. The receiver says so to the sender,
-//!   which rests until then.
+//! - A transfer moves from the moment at which the receiver takes it. The receiver reports that to the
+//!   sender, which rests until then.
 //! - Each transfer prolongs the time by its bytes at [`SLOWEST`], and the first by the [longest
 //!   rest](Pace::LONGEST) of the other node. A network that is slower, or a node that does not answer, costs
 //!   no more than that: afterwards threads rest as usual.

@@ -1,4 +1,4 @@
-//! Notes: what a node says in place of bytes that it does not send.
+//! Notes, which a node sends in place of bytes that it does not have.
 //!
 //! A note counts as the bytes that it takes the place of, and in a collective pattern as the token of its
 //! node. So what is expected is complete when all of it has come, as bytes or as notes, and nothing writes
@@ -10,16 +10,17 @@ use super::{
 };
 use crate::{WireError, tag::Key};
 
-/// In front of each note: its node, the number of bytes that it takes the place of, and its length.
+/// The bytes in front of each note in a message: its node, the number of bytes that it takes the place of,
+/// and its length.
 const ENTRY: usize = 14;
 
-/// The most bytes of a note.
+/// The largest note, in bytes: with its entry it fits in one message.
 pub(super) const NOTE: usize = PAYLOAD - ENTRY;
 
-/// What a node says in place of bytes.
+/// A note, which a node sends in place of bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Note {
-    /// The node that has these bytes not. Others may have passed the note on.
+    /// The node that does not have these bytes. Other nodes may have passed the note on.
     pub node: u16,
     /// The number of bytes that it takes the place of.
     pub bytes: u64,

@@ -27,11 +27,11 @@ use std::{
     mem,
 };
 
-/// Receives that are posted ahead.
+/// The number of receives that are posted ahead.
 const AHEAD: usize = 16;
-/// Types that are kept.
+/// The number of MPI datatypes that are kept.
 const VECTORS: usize = 64;
-/// Messages whose memory is kept.
+/// The number of messages whose memory is kept.
 const SPARE: usize = 64;
 
 /// The connection of this process to the others.
@@ -382,7 +382,7 @@ impl<H: Handle> Transport for Mpi<H> {
             // The program is about to reuse memory that MPI still reads or writes: only the end of all
             // processes is safe. In one piece: `mpirun` mixes what several processes write.
             let message = format!("anabranch: {} ends all processes: {failure}\n", connection.place);
-            // There may be nobody to read it.
+            // If this fails, the process still ends: standard error may be closed.
             let _ = io::stderr().write_all(message.as_bytes());
             connection.library.abort(connection.comm);
         }

@@ -4,11 +4,11 @@
 //! 1. A submission takes the lock of the queue, gets the value of its batch and queues both. So the queue has
 //!    the order of the values.
 //! 2. The thread takes the first batch and does it without the lock. It drops what is left of the batch,
-//!    counts, and says on the timeline that the batch is done, in this order: who sees a batch done finds its
-//!    memory free and its functions gone.
+//!    counts, and reports on the timeline that the batch is done, in this order: a thread that sees a batch
+//!    done finds its memory free and its functions gone.
 //! 3. When the device is to be lost, the thread sets `is_lost` under the lock, takes the queue and drops it.
-//!    Only then it tells the timeline. A submission that finds `is_lost` drops its batch before it gets a
-//!    value.
+//!    Only then it reports the loss to the timeline. A submission that finds `is_lost` drops its batch before
+//!    it gets a value.
 //! 4. The handle sets `is_closed` when it is dropped. The thread does what is in the queue, without delays,
 //!    and ends.
 

@@ -170,7 +170,7 @@ fn callbacks_are_called_in_the_order_of_values() {
     });
 }
 
-/// A batch has failed before it is done: who sees it done sees its error.
+/// A batch has failed before it is done: a thread that sees it done sees its error.
 #[test]
 fn an_error_is_there_when_its_batch_is_done() {
     model(|| {

@@ -27,7 +27,7 @@ use std::sync::{
 /// Says that the executor runs or skips a task once.
 const ONCE: &str = "a copy is begun once";
 
-/// In which direction a copy goes.
+/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     ToDevice,
@@ -37,7 +37,7 @@ pub(super) enum Direction {
 /// The body of a copy.
 pub(in crate::execute) struct CopyBody {
     parts: Option<Box<Parts>>,
-    /// Of a task of a queue.
+    /// The end, for a task of a queue: the task may end later than the work of the device.
     end: Option<End>,
 }
 
@@ -47,7 +47,7 @@ struct Parts {
     version: u32,
     region: Region<3>,
     slot: Arc<Slot>,
-    /// Of a task of no queue, which ends with the work of the device.
+    /// The end, for a task of no queue: the task ends with the work of the device.
     end: Option<End>,
 }
 
@@ -109,7 +109,7 @@ impl CopyBody {
         self
     }
 
-    /// Before it begins: leaves a part of the region as it is, which was not written.
+    /// Removes an unwritten part from the copy. It is called before the copy begins.
     pub(in crate::execute) fn leave_out(&mut self, part: &Region<3>) {
         if let Some(parts) = &mut self.parts {
             parts.region = parts.region.difference(part);

@@ -38,7 +38,7 @@ type Boxes = Vec<[[usize; 3]; 2]>;
 
 /// A launch for the points of a box.
 pub(crate) struct LaunchParts {
-    /// If it is an error, the launch fails.
+    /// The program. If it is an error, the launch fails.
     pub(crate) program: Result<DeviceProgram, DeviceError>,
     pub(crate) points: [[usize; 3]; 2],
     pub(crate) operands: LaunchOperands,

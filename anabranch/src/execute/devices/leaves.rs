@@ -21,7 +21,7 @@ pub(crate) trait LeavesOnHost: Send {
     fn combine(&self);
 }
 
-/// The results of a launch, on their way to the host.
+/// The results of a launch that the device copies to the host.
 #[derive(Default)]
 pub(super) struct Landings(Vec<Landing>);
 
@@ -29,7 +29,7 @@ struct Landing {
     /// The name of the device.
     device: String,
     operand: usize,
-    /// What the device gives, perhaps too late: it does not reach what the task has.
+    /// The results, which the device may write after the task has ended: so this is not memory of the task.
     results: Arc<Mutex<Option<Vec<u8>>>>,
 }
 

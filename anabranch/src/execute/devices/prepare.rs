@@ -1,4 +1,4 @@
-//! What devices need at a submission: the runtime learns of a device, submits the copies that a task needs,
+//! What devices need at a submission: the runtime registers a device, submits the copies that a task needs,
 //! and notes what the task writes.
 
 use super::{

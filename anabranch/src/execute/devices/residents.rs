@@ -51,7 +51,7 @@ pub(super) struct Version {
     pub(super) residence: Residence<TaskId>,
     /// The places on the devices.
     slots: Vec<Option<Arc<Slot>>>,
-    /// With several nodes.
+    /// With several nodes: the last writer of each part.
     pub(super) writers: Option<Box<Writers>>,
 }
 

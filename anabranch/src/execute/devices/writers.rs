@@ -6,7 +6,7 @@ use anabranch_grid::{Extent, GridBox, Region, RegionMap};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// With this number of steps, those that have ended are forgotten.
+/// When there are this many steps, the list drops those that have ended.
 const BOUND: usize = 32;
 
 /// The last writers of all parts of a version.
@@ -22,7 +22,7 @@ pub(super) struct Writers {
 /// The last writer of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writer {
-    /// One from before the buffer has met a device, which may not have ended.
+    /// A step from before the first use of the buffer by a device, which may not have ended.
     Unknown,
     /// A step that has ended.
     Ended,
@@ -32,11 +32,11 @@ enum Writer {
 
 /// What a copy of a part waits for, beside other copies.
 pub(super) enum Waits {
-    /// For nothing.
+    /// The copy waits for nothing.
     No,
-    /// For the step that has written it.
+    /// The copy waits for the step that has written the part.
     For(Node),
-    /// For all that the reader waits for.
+    /// The copy waits for all that the reader waits for.
     AsReader,
 }
 

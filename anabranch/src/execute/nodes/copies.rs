@@ -1,10 +1,10 @@
 //! Copies between the memory of this node and that of its devices, which come before the steps that need
 //! them.
 //!
-//! The graph of commands knows one memory for each node. [`Residents`](crate::execute::devices::Residents)
-//! knows which memories of this node have the current values. A push, an exchange, a fence or a part of a
-//! task on the host gets what it reads copied to the host before it begins; a part on a device gets its own
-//! reads copied to the device. What a step receives from other nodes is current on the host.
+//! The graph of commands has one memory for each node. [`Residents`](crate::execute::devices::Residents)
+//! records which memories of this node are current. A push, an exchange, a fence or a part of a task on the
+//! host gets what it reads copied to the host before it begins; a part on a device gets its own reads copied
+//! to the device. What a step receives from other nodes is current on the host.
 //!
 //! # Failures
 //! - What is [poisoned](super::failures::poison) is not copied. The step that reads it finds that out as on a

@@ -1,6 +1,6 @@
 //! Several nodes: the command graph of this node, and a step of the executor for each of its commands.
 //!
-//! # The way of a step
+//! # How a step runs
 //! 1. The submitting thread takes its *turn*: it takes the [plan](plan), so that no lock is held while range
 //!    mappers run. The task graph checks the task and gives it an id; the command graph derives this node's
 //!    commands.
@@ -18,8 +18,8 @@
 //! # Failures
 //! A part of a task that fails on this node poisons what it was to write ([`poison`](failures::poison)). A
 //! push sends the failure in place of poisoned contents ([`notes`](failures::notes)), and the await enters it
-//! on the other node. Partial results of reductions likewise. So a failure goes where the data would have
-//! gone, and steps that need none of it run. The turn of a broken host object of the whole cluster
+//! on the other node. The same holds for partial results of reductions. So a failure goes where the data
+//! would have gone, and steps that need none of it run. The turn of a broken host object of the whole cluster
 //! ([`turn`](steps::turn)) takes its failure along. A task whose parts call functions of MPI begins on all
 //! nodes or on none ([`gate`](steps::gate)). When all nodes meet, they exchange what is to be reported
 //! ([`report`](failures::report)).

@@ -1,8 +1,8 @@
 //! Idle workers make progress: while transfers are under way, one of them polls the transport.
 //!
-//! The worker that hears of the end of a transfer goes on with the last of the steps that waited for it, also
-//! with kernels. It queues the kernels of the other steps. So a chain of small steps on several nodes stays
-//! on one thread of each node, and no other thread has to wake up.
+//! The worker that receives the completion of a transfer goes on with the last of the steps that waited for
+//! it, also with kernels. It queues the kernels of the other steps. So a chain of small steps on several
+//! nodes stays on one thread of each node, and no other thread has to wake up.
 //!
 //! 1. The first transfer that is under way queues a job for the workers. There is at most one such job.
 //! 2. The worker that has no other work runs the job, which polls a few times and queues itself again, behind

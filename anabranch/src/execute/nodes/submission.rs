@@ -47,11 +47,11 @@ const INLINE_CALLS: usize = 1 << 12;
 
 /// Why a task is refused.
 pub(crate) enum Refused {
-    /// By the task graph, as on one node.
+    /// The task graph refuses it, as on one node.
     Graph(Box<GraphError>),
-    /// By the command graph.
+    /// The command graph refuses it.
     Command(CommandError),
-    /// Before that.
+    /// Another check refuses it: the thread may not submit, or the run has ended.
     Other(Error),
 }
 
@@ -433,12 +433,12 @@ impl Make<'_> {
         self.node(head, has_gate, body)
     }
 
-    /// A transfer, or something else that no part of the program is.
+    /// An internal step, such as a transfer.
     fn transfer<B: Body>(&self, body: B) -> Node {
         self.node(self.step(Place::Transfer, None), false, body)
     }
 
-    /// The step that combines the partial results of a reduction, in the name of the task that reduces.
+    /// The step that combines the partial results of a reduction, labelled as the task that reduces.
     fn reduce(&self, resolution: Arc<Resolution>, buffer: Version, region: Region<3>) -> Node {
         let Reduction { task, label, partials, .. } = &resolution.reduction;
         let place = if partials.calls() <= INLINE_CALLS { Place::Inline } else { Place::Compute };
@@ -457,12 +457,12 @@ impl Make<'_> {
         make.node(head, false, Reduce(Some((resolution, buffer, region))))
     }
 
-    /// No part of the task.
+    /// The step of a node that has no part of the task.
     fn empty(&self, group: Option<&Arc<Group>>) -> Node {
         self.node(self.step(Place::Inline, group.cloned()), false, Nothing)
     }
 
-    /// The head of a step that is no run of the task, and that no cancellation concerns.
+    /// The head of an internal step. The cancellation of a group does not skip it.
     fn step(&self, place: Place, group: Option<Arc<Group>>) -> Head {
         let properties = Properties {
             label: self.label.clone(),

@@ -35,7 +35,7 @@ pub(super) fn deal(units: &[PlannedUnit], orders: &[UnitOrder], threads: usize) 
         _ => places[unit] * count / sizes[levels[unit]],
     };
     let dealt: Vec<usize> = (0..units.len()).map(strand_of).collect();
-    // Those with units get the first numbers.
+    // Strands with units get the first numbers.
     let used: BTreeSet<usize> = dealt.iter().copied().collect();
     dealt.iter().map(|strand| used.range(..strand).count()).collect()
 }

@@ -36,8 +36,8 @@
 //! earlier turns run. So the failure with the first turn is the same in every schedule.
 //!
 //! # Conditions
-//! A replay may be the last one because a unit says so. That unit comes after all units of its replay, and
-//! all units of the next replay come after it. So none of these has run, and none runs.
+//! A unit may return that its replay is the last one. That unit comes after all units of its replay, and all
+//! units of the next replay come after it. So none of these has run, and none runs.
 //!
 //! | field | read by | written by |
 //! |---|---|---|

@@ -28,16 +28,16 @@ pub(crate) enum End<E> {
         task: usize,
         why: E,
     },
-    /// A unit has said that this replay is the last one.
+    /// A unit has returned that this replay is the last one.
     Met,
-    /// `is_over` has said so, for this reason.
+    /// `is_over` has returned this reason.
     Over(E),
 }
 
 /// A run: some replays of a plan. `execute` does the units of a step in a replay, one after the other, and
 /// returns whether the replay is the last one, or why a unit has failed. A unit that may end the run is one
-/// that all units of the next replay come after. `is_over` is asked before each replay, with its number,
-/// whether the run is to end, and why.
+/// that all units of the next replay come after. `is_over` is called before each replay, with its number, and
+/// returns why the run is to end, if it is.
 pub(crate) struct Run<'p, X, O, E> {
     plan: &'p Plan,
     replays: u64,

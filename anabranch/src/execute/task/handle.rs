@@ -125,7 +125,8 @@ impl TaskHandle {
 
     /// Cancels the task, with [several nodes](crate::guide::nodes) this node's part of it. Returns `false` if
     /// it has begun or is done, or if it is a task with a [communicator](crate::Communicator) and this node
-    /// has told the others that it is ready. Tasks that need its results are skipped, on whatever node.
+    /// has reported to the others that it is ready. Tasks that need its results are skipped, on whatever
+    /// node.
     ///
     /// Of a kernel in [pieces](crate::interface::TaskBuilder::pieces) this cancels the pieces that have not
     /// begun, of a [batch](crate::Runtime::tasks) the tasks, and returns whether there were any.

@@ -34,12 +34,12 @@ pub(super) const LATER: u16 = 32;
 const BEGUN: u16 = 64;
 /// The completion was finished.
 const ENDED: u16 = 128;
-/// The task begins on all nodes or on none, and this node has told the others that it is ready: it cannot be
-/// cancelled any more.
+/// The task begins on all nodes or on none, and this node has reported to the others that it is ready: it
+/// cannot be cancelled any more.
 const COMMITTED: u16 = 256;
 /// All nodes were ready: the task begins, whatever happens.
 const PERMITTED: u16 = 512;
-/// It is no run of a task of the program: it has no span.
+/// An internal step, such as a transfer: it gets no tracing span.
 const HIDDEN: u16 = 1024;
 /// The task was handed over to its queue.
 pub(super) const HANDED: u16 = 2048;
@@ -118,14 +118,14 @@ impl Head {
         }
     }
 
-    /// The head of a step that is no run of a task.
+    /// The head of an internal step, such as a transfer, which gets no tracing span.
     pub(crate) fn without_span(self) -> Self {
         // No other thread has it yet.
         self.state.fetch_or(HIDDEN, Relaxed);
         self
     }
 
-    /// Whether it is a run of a task.
+    /// Whether the task gets a tracing span: it is no internal step.
     pub(crate) fn has_span(&self) -> bool {
         self.state.load(Relaxed) & HIDDEN == 0
     }

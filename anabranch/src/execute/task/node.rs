@@ -78,9 +78,9 @@
 //! objects, as the program wished, so they stay good, and later tasks on them run. Replays that have begun
 //! end early, and poison them. A cancellation is not reported.
 //!
-//! A task that begins on all nodes or on none is *committed* on a node when that node tells the others that
-//! it is ready ([`Head::commit`]). From then on a cancellation comes too late. When all nodes are ready, it
-//! is *permitted* ([`Head::permit`]), and runs also if the run on several nodes ends meanwhile.
+//! A task that begins on all nodes or on none is *committed* on a node when that node reports to the others
+//! that it is ready ([`Head::commit`]). From then on a cancellation comes too late. When all nodes are ready,
+//! it is *permitted* ([`Head::permit`]), and runs also if the run on several nodes ends meanwhile.
 
 use super::{
     part::Part,
@@ -243,16 +243,16 @@ impl fmt::Debug for Node {
     }
 }
 
-/// What a node asks of its runtime. `Core` implements it, so that the files about nodes need not import
-/// `Core`.
+/// The methods of the runtime that a node calls. `Core` implements them, so that the files about nodes need
+/// not import `Core`.
 pub(crate) trait TaskRuntime: Send + Sync {
     /// Runs a claimed task on this thread, and then tasks that it made ready and that may run here. The
     /// runtime may be gone when this returns.
     fn run(&self, node: Node, runner: Runner);
 
-    /// Ends a task whose body has returned before, on the thread that hears of the end of its work. `is_last`
-    /// says that the transfer of this task ends no other task after it. The runtime may be gone when this
-    /// returns.
+    /// Ends a task whose body has returned before. The thread that receives the completion of its work calls
+    /// this. `is_last` says that the transfer of this task ends no other task after it. The runtime may be
+    /// gone when this returns.
     fn end_later(&self, node: Node, result: Result<(), Cause>, is_last: bool);
 
     /// A strong reference, which keeps the memory of the runtime alive.
@@ -285,16 +285,17 @@ pub(crate) struct Head {
     pub(crate) group: Option<Arc<Group>>,
     pub(crate) id: TaskId,
     pub(crate) label: TaskLabel,
-    /// Only of a task that may conflict with others: the scheduler of conflicts then starts it.
+    /// `None` for a task that cannot conflict with others. Otherwise the scheduler of conflicts starts the
+    /// task.
     pub(crate) contention: Option<Box<Contention>>,
     /// The marks of other runtimes around the submission: the task counts as inside their tasks.
     pub(crate) marks: Marks,
-    /// With several nodes, of the part of a task that this one executes.
+    /// With several nodes: the part of the task that this node executes.
     pub(crate) part: Option<Box<Part>>,
-    /// Of a task of a queue: its own work if that has not ended, and the dependencies that were handed over
-    /// and have not ended.
+    /// For a task of a queue, the number of dependencies that were handed over and have not ended, plus one
+    /// until its own work has ended.
     pub(super) unended: AtomicU32,
-    /// Of a task of a queue: the memory of its device.
+    /// For a task of a queue, the memory of its device.
     pub(super) queue: MemoryId,
 }
 

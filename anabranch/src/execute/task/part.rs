@@ -17,14 +17,16 @@ pub(crate) struct Part {
     pub(crate) writes: Writes,
 }
 
-/// What the end of a part says of the regions that it was to write.
+/// How the end of a part changes which regions are poisoned, of those that it was to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writes {
-    /// If it ends well, it has written them. If not, nothing has.
+    /// If the part ends well, the regions are good. If it fails, they are poisoned.
     All,
-    /// Its body says what it has written.
+    /// If the part ends well, its body has entered which regions are good. If it fails, all of them are
+    /// poisoned.
     ByBody,
-    /// It has copied them. If it ends well, what was not written before is still not.
+    /// The part copies the regions. If it ends well, poisoned ones stay poisoned. If it fails, the others are
+    /// poisoned, too.
     Copies,
 }
 

@@ -20,8 +20,8 @@
 //!    ([`Head::work_has_ended`]). An error of the device has become the outcome before, if there was none.
 //! 5. The thread that brings `unended` to zero ends the task (`Node::conclude`). All that the task depends on
 //!    has ended. So the poison is final: with a poison the task counts as skipped, although the device may
-//!    have done its work, with values that no task sees. Otherwise the outcome counts. The body learns how
-//!    the task has ended ([`Body::end`](super::node::Body::end)), and the task is retired.
+//!    have done its work, with values that no task sees. Otherwise the outcome counts. The thread passes the
+//!    outcome to the body ([`Body::end`](super::node::Body::end)), and the task is retired.
 //! 6. A task that is retired hands its poison on. Then it subtracts one from `unended` of the successors
 //!    whose links are marked ([`Head::dependency_has_ended`]), and from `pending` of the others. The thread
 //!    goes on with tasks that this has ended.

@@ -79,7 +79,7 @@ pub(crate) struct Executor {
     compute: Compute,
     /// Whether threads that wait run tasks, in a runtime that is not seeded.
     helps: bool,
-    /// The same of threads that wait for room to submit.
+    /// Whether threads that wait for room to submit run tasks, in a runtime that is not seeded.
     helps_to_submit: bool,
 }
 

@@ -18,7 +18,7 @@ pub(super) enum Change {
         bytes: usize,
     },
     RemoveBuffer(BufferId),
-    /// With the home of an object of the whole cluster.
+    /// The second field is the home of an object of the whole cluster.
     CreateObject(ObjectId, Option<u16>),
     RemoveObject(ObjectId),
     SetVersions(BufferId, usize),
@@ -62,7 +62,7 @@ pub(crate) struct NodeAccess {
     pub(crate) region: Region<3>,
 }
 
-/// Where a task accesses its buffers. Only drawings tell.
+/// Where a task accesses its buffers. Only drawings show this.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "print"), expect(dead_code, reason = "nothing is drawn"))]
 pub(crate) enum Place {

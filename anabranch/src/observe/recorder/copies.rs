@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 /// The copies whose contents are current.
 #[derive(Default)]
 pub(super) struct Copies {
-    /// Of each buffer: the memory that a copy has gone to, what of it is current, and the task.
+    /// The copies of each buffer: the memory that each one wrote, the region that is current there, and the
+    /// task of the copy.
     of: FxHashMap<BufferId, Vec<(MemoryId, Region<3>, TaskId)>>,
 }
 
@@ -20,7 +21,7 @@ impl Copies {
         self.of.remove(&buffer);
     }
 
-    /// The copies that a task comes after, which is submitted now.
+    /// Records a task. Returns the copies that it comes after.
     pub(super) fn submit(&mut self, task: TaskId, accesses: &[Access], place: Place) -> Vec<Dependency> {
         let (Place::In(memory) | Place::Copies { from: memory, .. }) = place;
         let mut after = Vec::new();
@@ -43,7 +44,7 @@ impl Copies {
         after
     }
 
-    /// Forgets the copies of elements to some memories.
+    /// Forgets the copies of the elements of an access to some memories.
     fn forget(&mut self, access: &Access, is_of: impl Fn(MemoryId) -> bool) {
         let Some(copies) = self.of.get_mut(&access.buffer) else { return };
         for (_, region, _) in copies.iter_mut().filter(|(memory, ..)| is_of(*memory)) {

@@ -1,9 +1,9 @@
 //! With several nodes: the copies between the memory of this node and that of its devices, among the commands
 //! of the node.
 //!
-//! The graph of commands knows one memory for each node, so a copy is no command. A drawing shows it after
-//! the command that has written what it copies, and before the commands that read that in the memory it goes
-//! to, whether they wait for it or it is done already.
+//! The graph of commands has one memory for each node, so a copy is no command. A drawing shows it after the
+//! command that has written what it copies, and before the commands that read that in the memory it goes to,
+//! whether they wait for it or it is done already.
 
 use super::change::{NodeAccess, Touched};
 use anabranch_graph::{BufferId, MemoryId};
@@ -22,7 +22,7 @@ pub(super) struct DrawnCopy<'a> {
 /// The commands and copies that have written the current contents of buffers.
 #[derive(Default)]
 pub(super) struct NodeCopies {
-    /// Of each buffer, and of each of its versions.
+    /// What has written the current contents of each version of each buffer.
     of: FxHashMap<BufferId, FxHashMap<u32, Written>>,
     /// The number of copies so far.
     count: u64,
@@ -33,12 +33,12 @@ pub(super) struct NodeCopies {
 struct Written {
     /// The commands: a region and a key.
     commands: Vec<(Region<3>, String)>,
-    /// The copies: the memory that each has gone to, the region, and the key.
+    /// The copies: the memory that each one wrote, the region, and the key.
     copies: Vec<(MemoryId, Region<3>, String)>,
 }
 
 impl Written {
-    /// The keys of what has brought parts of a region to a memory.
+    /// The keys of the copies that have brought parts of a region to a memory.
     fn brought(&self, memory: MemoryId, region: &Region<3>) -> impl Iterator<Item = &String> {
         let copies = self.copies.iter();
         let copies = copies.filter(move |(to, part, _)| *to == memory && part.intersects(region));

@@ -48,7 +48,7 @@ impl Nodes {
                 self.submit(task, &launches, recording);
             }
         }
-        // With the change go mappers of the program, whose destructors may panic.
+        // Dropping the change drops mappers of the program, whose destructors may panic.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(change))) {
             discard_payload(payload);
             refuse(recording, "the destructor of a range mapper panicked".into());

@@ -1,4 +1,4 @@
-//! What a recording takes of an operand, against what the task declares.
+//! Compares the elements that a recording takes of an operand with the region that the task declares.
 
 use super::access::padded;
 use crate::error::Mistake;
@@ -8,12 +8,16 @@ use smallvec::{SmallVec, smallvec};
 use std::fmt::Write as _;
 
 /// The declaration of an operand, for one chunk or for the whole index space.
+///
+/// The graph and recordings pad a space of fewer than three dimensions at opposite ends. The graph pads it at
+/// the end, so that dimension `k` of a buffer is dimension `k` of its regions. A recording pads it at the
+/// front, so that the contiguous dimension always is the last of the three, whatever the rank.
 pub(super) struct Reach<'a, const K: usize> {
-    /// Padded at the end, as the graph has it.
+    /// The declared region, as the graph has it: padded at the end.
     pub(super) region: &'a Region<3>,
     /// The number of dimensions of the buffer.
     pub(super) rank: usize,
-    /// Padded at the front.
+    /// The extent of the buffer, as recordings have it: padded at the front.
     pub(super) extent: [usize; 3],
     pub(super) chunk: GridBox<K>,
 }

@@ -83,7 +83,7 @@ impl Sequence {
         body: impl FnOnce(&SequenceBody<'_>) -> Result<(), E>,
     ) -> Result<Self, E> {
         let core = running.core();
-        // A dry run tells what several nodes would do.
+        // A dry run submits what several nodes would submit.
         let is_submitted = core.nodes() > 1 || core.several_nodes().is_some();
         let recorder = RefCell::new(Recorder { is_submitted, ..Recorder::default() });
         body(&SequenceBody { core, group, recorder: &recorder })?;

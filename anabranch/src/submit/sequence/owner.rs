@@ -34,7 +34,7 @@ impl Owner {
         let core = self.running.core();
         // Before any lock, which another thread may have held when the process was forked.
         core.id().check_process("submit")?;
-        // A dry run tells what several nodes would do.
+        // A dry run returns the error that several nodes would return.
         let are_several = core.nodes() > 1 || core.several_nodes().is_some();
         if self.deadline.is_none() || !are_several {
             return Ok(());

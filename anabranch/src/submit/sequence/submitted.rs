@@ -37,7 +37,8 @@ impl Submitted {
         Self { tasks, needs, turn: Mutex::default() }
     }
 
-    /// A task, a callback or a condition takes no turn: what has the turn may wait for it.
+    /// Takes the lock, if the program calls. A task, a callback or a condition does not take it, because the
+    /// thread that holds it may wait for this one.
     fn take_turn(&self, core: &Core) -> Option<MutexGuard<'_, ()>> {
         (!core.id().is_inside_task()).then(|| self.turn.lock())
     }
@@ -53,7 +54,8 @@ impl Submitted {
             if self.ends_late(owner, number, &mut submitted)? {
                 break;
             }
-            // The tasks of this replay tell the handle. With several nodes, all submit the same tasks.
+            // The handle gets the cancellation from the tasks of this replay. With several nodes, all submit
+            // the same tasks.
             let is_last = owner.is_cancelled() && core.several_nodes().is_none();
             self.submit(owner, number, &mut submitted)?;
             if is_last {

@@ -1,4 +1,4 @@
-//! Batches: many like host tasks that are declared and submitted at once.
+//! Batches: many similar host tasks that are declared and submitted at once.
 //!
 //! The points of an index space are the tasks. The accesses are declared once, for all of them, and the graph
 //! gets the tasks under one lock, as it gets the pieces of a kernel. They share one function. With several

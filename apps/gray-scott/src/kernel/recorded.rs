@@ -63,8 +63,8 @@ impl RecordedStep {
         let new_u = u + (change - uv * v);
         let mut new_v = uv * v + kept;
         if self.marks {
-            // 0 times infinity is not a number. Compilers of shaders do not know that the literal is 0, so
-            // they cannot leave this out.
+            // 0 times infinity is NaN. Compilers of shaders do not know that the literal is 0, so they cannot
+            // leave this out.
             new_v += 0.0 * new_u;
         }
         next_u.set(new_u);

@@ -112,7 +112,7 @@ fn group(id: vec3u, local: vec3u, index: u32) {
         let row = y - (2 * STEPS - 1);
         if u32(row - tile.y) < rows_written {
             if marks() == 1u {
-                // 0 times infinity is not a number. The compiler does not know that this is 0, so it cannot leave it out.
+                // 0 times infinity is NaN. The compiler does not know that this is 0, so it cannot leave it out.
                 next.y += zero() * next.x;
             }
             next_u_set(u32(row), u32(column), next.x);

@@ -1,4 +1,4 @@
-//! Derivation: from the shape of a launch to commands. This is step 4 of the [way of a launch](super).
+//! Derivation: from the shape of a launch to commands. This is step 4 of [a launch](super).
 //!
 //! [`derivation`] has the steps in their order and the execution of chunks, [`transfer`] the pushes and the
 //! await-pushes, [`reduction`] the partial results of reductions.

@@ -46,8 +46,8 @@ pub(super) fn places(graph: &Layered, rows: &[Vec<usize>], lane_widths: &[f64], 
 /// Moves every rank as close to its neighbours as the order allows, downwards and upwards in turn.
 fn place_lane(graph: &Layered, rows: &[Vec<usize>], x: &mut [f64]) {
     for row in rows {
-        let wish = vec![(0.0, 1.0); row.len()];
-        move_to(graph, row, &wish, x);
+        let preferred = vec![(0.0, 1.0); row.len()];
+        move_to(graph, row, &preferred, x);
     }
     for round in 0..ROUNDS {
         let down = round % 2 == 0;
@@ -60,8 +60,9 @@ fn place_lane(graph: &Layered, rows: &[Vec<usize>], x: &mut [f64]) {
         };
         for i in 0..rows.len() {
             let row = if down { &rows[i] } else { &rows[rows.len() - 1 - i] };
-            let wishes: Vec<_> = row.iter().map(|&slot| wish(graph, slot, sides, x)).collect();
-            move_to(graph, row, &wishes, x);
+            let preferred: Vec<_> =
+                row.iter().map(|&slot| preferred_position(graph, slot, sides, x)).collect();
+            move_to(graph, row, &preferred, x);
         }
     }
 }
@@ -81,9 +82,8 @@ fn straighten(graph: &Layered, x: &mut [f64]) {
     }
 }
 
-/// The place that a slot wishes for and the weight of the wish: the mean of its neighbours, where long edges
-/// weigh more.
-fn wish(graph: &Layered, slot: usize, sides: &[usize], x: &[f64]) -> (f64, f64) {
+/// The preferred position of a slot, and its weight: the mean of its neighbours, where long edges weigh more.
+fn preferred_position(graph: &Layered, slot: usize, sides: &[usize], x: &[f64]) -> (f64, f64) {
     let this = &graph.slots[slot];
     let (mut sum, mut total) = (0.0, 0.0);
     for &side in sides {
@@ -103,8 +103,9 @@ fn wish(graph: &Layered, slot: usize, sides: &[usize], x: &[f64]) -> (f64, f64) 
     if total > 0.0 { (sum / total, total) } else { (x[slot], 0.1) }
 }
 
-/// Moves the slots of a row to the places nearest to their wishes (by weighted squares) that keep them apart.
-fn move_to(graph: &Layered, row: &[usize], wishes: &[(f64, f64)], x: &mut [f64]) {
+/// Moves the slots of a row to the positions nearest to the preferred ones (by weighted squares) that keep
+/// them apart.
+fn move_to(graph: &Layered, row: &[usize], preferred: &[(f64, f64)], x: &mut [f64]) {
     let gap = |a: usize, b: usize| {
         let asked = graph.apart.get(&[a.min(b), a.max(b)]).copied().unwrap_or(0.0);
         let (a, b) = (&graph.slots[a], &graph.slots[b]);
@@ -112,22 +113,22 @@ fn move_to(graph: &Layered, row: &[usize], wishes: &[(f64, f64)], x: &mut [f64])
         f64::midpoint(a.width, b.width) + between
     };
     let gaps: Vec<f64> = row.windows(2).map(|pair| gap(pair[0], pair[1])).collect();
-    for (&slot, place) in row.iter().zip(apart(wishes, &gaps)) {
+    for (&slot, place) in row.iter().zip(apart(preferred, &gaps)) {
         x[slot] = place;
     }
 }
 
-/// The places nearest to the wishes (by weighted squares), each at least the gap to the right of the place
-/// before.
+/// The positions nearest to the preferred ones (by weighted squares), each at least the gap to the right of
+/// the position before.
 ///
-/// Without the gaps the places must ascend. That is isotonic regression, solved by pooling adjacent
+/// Without the gaps the positions must ascend. That is isotonic regression, solved by pooling adjacent
 /// violators.
-pub(super) fn apart(wishes: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
-    let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(wishes.len()); // mean, weight, count
+pub(super) fn apart(preferred: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
+    let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(preferred.len()); // mean, weight, count
     let mut offset = 0.0;
-    for (i, &(wish, weight)) in wishes.iter().enumerate() {
+    for (i, &(position, weight)) in preferred.iter().enumerate() {
         offset += if i == 0 { 0.0 } else { gaps[i - 1] };
-        let mut pool = (wish - offset, weight, 1);
+        let mut pool = (position - offset, weight, 1);
         while let Some(&(mean, before, count)) = pools.last() {
             if mean <= pool.0 {
                 break;

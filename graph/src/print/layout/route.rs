@@ -142,27 +142,27 @@ impl Router<'_> {
 
     /// Spreads the ports of each item, each as near as possible to the other ends of its edges.
     fn place_ports(&mut self, side: usize) {
-        let mut wishes: HashMap<(usize, Port), Vec<f64>> = HashMap::new();
-        let mut wish = |item, port, x| wishes.entry((item, port)).or_default().push(x);
+        let mut preferred: HashMap<(usize, Port), Vec<f64>> = HashMap::new();
+        let mut prefer = |item, port, x| preferred.entry((item, port)).or_default().push(x);
         for (link, chain) in self.graph.chains.iter().enumerate() {
             let (first, last) = (chain[0], chain[chain.len() - 1]);
             let port = self.port_below(link);
             match (self.is_flat(link), side) {
                 (true, 1) if !self.is_short(link) => {
-                    wish(first, port, self.x[last]);
-                    wish(last, port, self.x[first]);
+                    prefer(first, port, self.x[last]);
+                    prefer(last, port, self.x[first]);
                 }
                 (true, _) => {}
-                (false, 1) => wish(first, port, self.x[chain[1]]),
+                (false, 1) => prefer(first, port, self.x[chain[1]]),
                 (false, _) => {
                     let before = chain[chain.len() - 2];
                     let left = self.ports.get(&(before, 1, port)).filter(|_| chain.len() == 2);
-                    wish(last, Port::Link(link), left.copied().unwrap_or(self.x[before]));
+                    prefer(last, Port::Link(link), left.copied().unwrap_or(self.x[before]));
                 }
             }
         }
         let mut ports: Vec<Vec<(f64, Port)>> = vec![Vec::new(); self.items.len()];
-        for ((item, port), xs) in wishes {
+        for ((item, port), xs) in preferred {
             let mut xs = xs;
             xs.sort_by(f64::total_cmp); // so that the sum is the same in every run
             ports[item].push((xs.iter().sum::<f64>() / xs.len() as f64, port));
@@ -174,11 +174,11 @@ impl Router<'_> {
             // An edge to a far end leaves near the middle of the item, not at its corner.
             let (middle, reach) = (self.x[item], room * 0.35);
             let near = |x: f64| (x.clamp(middle - reach, middle + reach), 1.0);
-            let wishes: Vec<_> = own.iter().map(|&(x, _)| near(x)).collect();
+            let preferred: Vec<_> = own.iter().map(|&(x, _)| near(x)).collect();
             let gaps = vec![gap; own.len().saturating_sub(1)];
             let all = gap * gaps.len() as f64;
             let (low, high) = (middle - room / 2.0, middle + room / 2.0 - all);
-            for (i, ((_, port), x)) in own.into_iter().zip(apart(&wishes, &gaps)).enumerate() {
+            for (i, ((_, port), x)) in own.into_iter().zip(apart(&preferred, &gaps)).enumerate() {
                 let before = gap * i as f64;
                 self.ports.insert((item, side, port), (x - before).clamp(low, high) + before);
             }

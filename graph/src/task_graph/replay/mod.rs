@@ -36,7 +36,7 @@
 //!   passes.
 //! - The same holds of host objects, with sequential effects as writes, and exclusive and relaxed ones as
 //!   readers.
-//! - An answer may name a task that is done. The caller knows of it, and does not wait.
+//! - An answer may name a task that is done. The caller does not wait for such a task.
 //! - A task that is missing in an answer comes before one that is named, by the recorded dependencies of the
 //!   tasks between them: of those that were removed, too, others say the same. The third recorded pass had
 //!   all of them. No failure is handed on along a removed edge, so nothing but the order would come of it.
@@ -57,7 +57,7 @@ use crate::task::Submitted;
 use pass::{Pass, Recording};
 use watch::Watch;
 
-/// What a graph knows of submissions that repeat.
+/// The record of submissions that repeat.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     watch: Watch,

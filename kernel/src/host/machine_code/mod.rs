@@ -8,7 +8,7 @@
 //! that [`assembler`] encodes. [`executable`] has the memory that they are in.
 //!
 //! For each element a function does the operations of `chain` in their order, and rounds each result by
-//! itself. So both give the same bits, except those of what is not a number.
+//! itself. So both give the same bits, except those of NaN.
 
 mod assembler;
 mod executable;

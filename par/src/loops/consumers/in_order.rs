@@ -87,7 +87,7 @@ where
     }
 }
 
-/// Results on their way to the sink.
+/// Results that the sink has not got yet.
 struct ReorderBuffer<T, F> {
     state: Mutex<State<T, F>>,
     /// Notified when the sink has been called with a batch, and when the loop is interrupted.

@@ -45,8 +45,8 @@ where
         S::fold_numbers(self, N::ONE, N::times).unwrap_or(N::ONE)
     }
 
-    /// The smallest item; `None` if there are none. Items that are not a number (NaN) are passed over; if
-    /// there is nothing else, the result is infinite.
+    /// The smallest item; `None` if there are none. The loop ignores items that are NaN; if all items are,
+    /// the result is infinite.
     ///
     /// # Panics
     /// As [`for_each`](Self::for_each).
@@ -54,7 +54,7 @@ where
         S::fold_numbers(self, N::GREATEST, N::smaller)
     }
 
-    /// The largest item; `None` if there are none. For items that are not a number see [`min`](Self::min).
+    /// The largest item; `None` if there are none. For items that are NaN see [`min`](Self::min).
     ///
     /// # Panics
     /// As [`for_each`](Self::for_each).

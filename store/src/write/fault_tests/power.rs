@@ -417,7 +417,7 @@ proptest! {
     }
 }
 
-/// The simulation itself notices a write that nobody has synchronised.
+/// The simulation itself notices a write that was not synchronised.
 #[test]
 fn the_simulated_disk_forgets_what_was_not_synchronised() {
     let _deadline = testing::deadline();

@@ -1,5 +1,5 @@
-//! Parts of tasks on this node: each asks [`poison`](super::poison) before it runs, and tells it how it has
-//! ended.
+//! Parts of tasks on this node: the runtime looks up each part in [`poison`](super::poison) before it runs,
+//! and enters how it has ended.
 
 use crate::{
     error::{Cause, Failure},

@@ -1,8 +1,8 @@
-//! Reports of failures on several nodes: the nodes meet, tell each other their failures, and each reports
-//! those of all.
+//! Reports of failures on several nodes: the nodes meet and exchange their failures, and each node reports
+//! the failures of all.
 //!
-//! All nodes have the same failures to choose from, in the bytes in which they were told, so all reports are
-//! the same. A node tells as many as fit into a note, oldest task first, and the number of the rest.
+//! All nodes have the same failures, as the bytes in which they were sent, so all reports are the same. A
+//! node sends as many failures as fit into a note, oldest task first, and the number of the others.
 
 use crate::{
     cluster::{Said, Then},
@@ -21,7 +21,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// The failures of all nodes, in the order of a report. The bytes are part of the key: several nodes tell the
+/// The failures of all nodes, in the order of a report. The bytes are part of the key: several nodes send the
 /// same failure.
 type Listed = BTreeMap<(TaskId, Option<u16>, Vec<u8>), Arc<Failure>>;
 
@@ -105,7 +105,7 @@ fn take(core: &Core, group: Option<&GroupHandle>) -> Option<Failures> {
     }
 }
 
-/// The failures of this node, and those that the others have told.
+/// The failures of this node, and those that the others have sent.
 fn together(nodes: &Nodes, own: Option<Report>, said: &[Said]) -> Result<(), Error> {
     let mut report = own.unwrap_or_default();
     for Said { node, note } in said {
@@ -157,7 +157,7 @@ impl Core {
         Ok(all)
     }
 
-    /// Ends the run, because another node has said something that this one cannot read. Returns the error.
+    /// Ends the run, because this node cannot read the note of another one. Returns the error.
     #[cold]
     pub(crate) fn differs_from(&self, node: u16, call: &'static str) -> Error {
         let why =

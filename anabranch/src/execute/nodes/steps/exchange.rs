@@ -39,7 +39,7 @@ pub(in crate::execute::nodes) struct Exchange {
     common: Arc<Common>,
     task: TaskId,
     buffer: Version,
-    /// By ascending node. None is empty.
+    /// The parts, by ascending node. None of them is empty.
     parts: Arc<[(NodeId, Region<3>)]>,
     steps: Together,
 }

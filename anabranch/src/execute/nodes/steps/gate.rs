@@ -4,20 +4,20 @@
 //! # Protocol
 //! 1. The gate has the dependencies of the part, and the part depends on the gate. So the gate begins when
 //!    the part could.
-//! 2. If something that the part needs is poisoned on this node, the node tells the failure to all others. If
-//!    the part was cancelled, the node tells that. Otherwise it commits the part, which cannot be cancelled
-//!    from then on, and has nothing to tell.
-//! 3. When a node has heard of all others, it knows all failures. If there is one, the part is poisoned with
-//!    the one that [counts](Failure::age), which is the same on all nodes. So the part is skipped on all of
-//!    them.
+//! 2. If something that the part needs is poisoned on this node, the node sends the failure to all others. If
+//!    the part was cancelled, the node sends that. Otherwise it commits the part, which cannot be cancelled
+//!    from then on, and sends no failure.
+//! 3. When a node has the messages of all others, it has all failures. If there is one, the part is poisoned
+//!    with the one that [counts](Failure::age), which is the same on all nodes. So the part is skipped on all
+//!    of them.
 //! 4. Otherwise the part is permitted: it runs also if the run ends before the part has its turn, because
 //!    other nodes may be in its call.
 //!
-//! A part that is cancelled is skipped on its own node because of that, whatever the others tell.
+//! A part that is cancelled is skipped on its own node because of that, whatever the others send.
 //!
-//! The run may end when one node has heard of all others and another one has not. Then the first one runs its
-//! part alone. If that waits in a call of MPI for longer than the timeout of nodes, the pacemaker ends the
-//! process, and the launcher all others.
+//! The run may end when one node has the messages of all others and another one has not. Then the first one
+//! runs its part alone. If that part waits in a call of MPI for longer than the timeout of nodes, the
+//! pacemaker ends the process, and the launcher ends all others.
 
 use super::{
     common::Common,
@@ -62,7 +62,8 @@ impl Gate {
 }
 
 impl Ready {
-    /// What this node knows before it hears of the others. Commits the part if there is nothing.
+    /// The obstacle that this node finds before the messages of the others arrive. Commits the part if there
+    /// is none.
     fn obstacle(&self) -> Option<Obstacle> {
         let part = self.part.part.as_ref().expect("the node of a part");
         let poison = &self.common.poison;
@@ -78,7 +79,7 @@ impl Ready {
         Some(Obstacle::Cancelled(Arc::new(failure.on(Some(part.node)))))
     }
 
-    /// This node has heard of all others.
+    /// Decides when this node has the messages of all others.
     fn decide(&self, own: Option<Obstacle>, said: &[Said]) -> Result<(), Arc<NodeError>> {
         let Common { cluster, locations, .. } = &*self.common;
         let mut failures = Vec::with_capacity(said.len() + 1);

@@ -1,10 +1,10 @@
 //! Reductions: partial results are kept until a task reads the buffer. Then nodes exchange them, and combine
 //! them.
 //!
-//! The command graph says when: the launch of the first task that reads any of the buffer has commands that
-//! send partial results, await those of other nodes, and combine all of them. If all nodes want them, as for
-//! a fence, all *gather* them, in a number of messages that grows with the logarithm of the nodes. Otherwise
-//! each node sends what it has to those that want it.
+//! The command graph decides when: the launch of the first task that reads any of the buffer has commands
+//! that send partial results, await the partial results of other nodes, and combine all of them. If all nodes
+//! need them, as for a fence, all *gather* them, in a number of messages that grows with the logarithm of the
+//! nodes. Otherwise each node sends its partial results to the nodes that need them.
 //!
 //! A node whose part of the task has failed gives its failure in place of its partial results. Then the
 //! result is poisoned.
@@ -231,7 +231,7 @@ impl Body for Await {
     }
 }
 
-/// Takes part in the exchange of partial results that all nodes want: in place of [`Send`] and of [`Await`].
+/// Takes part in the exchange of partial results that all nodes need, in place of [`Send`] and of [`Await`].
 pub(in crate::execute::nodes) struct Gather(pub(in crate::execute::nodes) Option<Arc<Resolution>>);
 
 impl Body for Gather {

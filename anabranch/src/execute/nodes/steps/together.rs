@@ -15,7 +15,7 @@ pub(in crate::execute::nodes) struct Together {
 
 #[derive(Default)]
 struct Begun {
-    /// Of the steps that have begun, each with its place among all.
+    /// The completions of the steps that have begun, each with the place of its step among all.
     completions: Vec<(usize, Completion)>,
     /// Why one of the steps was skipped. Then there is no transfer.
     skipped: Option<Cause>,
@@ -74,7 +74,7 @@ impl<T> Unfinished<T> {
     }
 
     /// Takes the step at this place, for the caller to end it. The answer is `None` if the step was taken
-    /// before: another thread may have heard of the end of all.
+    /// before: another thread may have received the completion of all transfers.
     pub(in crate::execute::nodes) fn end(&self, at: usize) -> Option<T> {
         self.0.lock().get_mut(at)?.take()
     }

@@ -1,10 +1,10 @@
 //! Bodies of steps that send parts of a buffer to other nodes, or wait for them.
 //!
-//! In place of poisoned contents they send the failure. The receiver enters it for the same region, and the
-//! await ends like any other.
+//! In place of poisoned contents the bodies send the failure. The receiver enters it for the same region, and
+//! the await ends like any other.
 //!
-//! Like all bodies, they let go of what they hold when they begin or are skipped: the last handle of a buffer
-//! must not be dropped with the node, under the lock of the runtime's state.
+//! Like all bodies, they drop their handles when they begin or are skipped: the last handle of a buffer must
+//! not be dropped with the node, under the lock of the runtime's state.
 
 use super::{
     common::Common,
@@ -113,7 +113,8 @@ impl Awaited {
 /// Says that the executor begins or skips a step once.
 pub(in crate::execute::nodes) const ONCE: &str = "a step is begun once";
 
-/// What other nodes have said in place of contents: the regions, and why they were not written.
+/// Reads the notes that other nodes have sent in place of contents: the regions, and why they were not
+/// written.
 pub(in crate::execute::nodes) fn read_failures(
     common: &Common,
     said: &[Said],

@@ -8,9 +8,11 @@
 //! tree whose shape depends only on the number of chunks. That number depends on the index space and on
 //! [`chunks`](crate::submit::task::TaskBuilder::chunks), never on the threads.
 //!
-//! The chunks of a [recorded kernel](crate::submit::recorded) are no leaves: each has results of several
-//! [leaves], which are combined in a tree that does not depend on the chunks. With several nodes, a device
-//! may compute these results.
+//! This tree, whose leaves are the chunks, is for kernels whose closure gets a tile: the closure combines the
+//! values of a chunk in an order of its own. A [recorded kernel](crate::submit::recorded) gives the runtime
+//! the value of each point. So the runtime combines these in another tree, whose [leaves] depend on the index
+//! space only, and which a device can follow: see [`Leaves`](anabranch_kernel::Leaves). A chunk has the
+//! results of several leaves. With several nodes, a device may compute these results.
 //!
 //! With several nodes, each node executes consecutive chunks and combines those that form whole subtrees.
 //! These partial results are kept ([`exchange`]) until a task reads the buffer: then every node that reads it

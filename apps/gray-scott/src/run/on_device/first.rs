@@ -53,7 +53,7 @@ impl FirstCell {
     ) -> Result<(), Error> {
         // The kernels count rows and columns with 32 bits.
         let cols = self.shape[1] as u32;
-        // 0 times what is not finite is not a number, which differs from all numbers.
+        // 0 times what is not finite is NaN, which differs from all numbers.
         let find = |name| rt.task(name).over(self.shape).on(device).read(v, one_to_one());
         let tell = || rt.task("found").over([1]).write(found, one_to_one());
         match &self.numbers {
