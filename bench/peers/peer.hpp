@@ -4,7 +4,7 @@
 // Answer:   the nanoseconds of one operation, SAMPLES times, or `error: ...`
 //
 // SIZE is the number of items of a region, of tasks of a graph, or of rows of a grid, which has COLUMNS columns; an operation is
-// the region, the graph, or a step of the grid.
+// the region, the graph, or a step of the grid. For a graph of tasks that are not empty, COLUMNS is the number of steps of each.
 // A sample is the time of BATCH operations, divided by BATCH; before each sample the program spins for PAUSE_NS.
 // The benchmark program measures its own code in the same way (harness.rs, Load::time).
 #pragma once

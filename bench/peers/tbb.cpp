@@ -29,15 +29,15 @@ static std::vector<double> empty_invoke(const peer::Request &request) {
 
 using Node = tbb::flow::continue_node<tbb::flow::continue_msg>;
 
-// Runs a flow graph of empty tasks; building it is not timed. `link` adds the edges that lead to a task and returns
-// whether there are any.
-template <class Link> static std::vector<double> tasks(const peer::Request &request, Link link) {
+// Runs a flow graph of tasks of this many steps each; building it is not timed. `link` adds the edges that lead to a
+// task and returns whether there are any.
+template <class Link> static std::vector<double> tasks(const peer::Request &request, long steps, Link link) {
     const auto limited = limit(request);
     tbb::flow::graph graph;
     std::deque<Node> nodes;
     std::vector<Node *> roots;
     for (long i = 0; i < request.size; i++) {
-        nodes.emplace_back(graph, [i](const tbb::flow::continue_msg &) { peer::keep(i); });
+        nodes.emplace_back(graph, [i, steps](const tbb::flow::continue_msg &) { peer::work(i, steps); });
         if (!link(nodes, i)) roots.push_back(&nodes.back());
     }
     return request.time([&] {
@@ -47,19 +47,19 @@ template <class Link> static std::vector<double> tasks(const peer::Request &requ
 }
 
 static std::vector<double> independent(const peer::Request &request) {
-    return tasks(request, [](std::deque<Node> &, long) { return false; });
+    return tasks(request, 0, [](std::deque<Node> &, long) { return false; });
 }
 
 static std::vector<double> chain(const peer::Request &request) {
-    return tasks(request, [](std::deque<Node> &nodes, long i) {
+    return tasks(request, 0, [](std::deque<Node> &nodes, long i) {
         if (i > 0) tbb::flow::make_edge(nodes[i - 1], nodes[i]);
         return i > 0;
     });
 }
 
 // The wavefront, without the edges that follow from other edges.
-static std::vector<double> wavefront(const peer::Request &request) {
-    return tasks(request, [](std::deque<Node> &nodes, long task) {
+static std::vector<double> wavefront(const peer::Request &request, long steps) {
+    return tasks(request, steps, [](std::deque<Node> &nodes, long task) {
         const long i = task / peer::side, j = task % peer::side;
         // Task (i, j) reads the element that (i, j - 1) changes.
         if (j > 0) tbb::flow::make_edge(nodes[task - 1], nodes[task]);
@@ -81,6 +81,7 @@ int main() {
         {"empty-invoke", empty_invoke},
         {"tasks-independent", independent},
         {"tasks-chain", chain},
-        {"tasks-wavefront", wavefront},
+        {"tasks-wavefront", [](const peer::Request &request) { return wavefront(request, 0); }},
+        {"tasks-wavefront-steps", [](const peer::Request &request) { return wavefront(request, request.columns); }},
     });
 }

@@ -1,5 +1,6 @@
 //! Empty tasks through the whole runtime: their time is the cost of the runtime.
 
+use super::loops::work::{steps, work};
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
     peers::program::{OPENMP, Program, Source, TBB},
@@ -75,6 +76,14 @@ pub fn rows() -> Vec<Row> {
         .bar(times(1.0, "TBB"))
         .better(40.0),
         Row::lower(
+            "runtime/wavefront-replayed-1us",
+            "ns",
+            "the same with 1 µs of work in each task: rows are executed at the same time",
+            wavefront_with_work,
+        )
+        .bar(times(1.0, "TBB"))
+        .better(525.0),
+        Row::lower(
             "runtime/memory-million",
             "MiB",
             "resident memory that 1,000,000 host tasks without a `wait()` add; every 100,000th sleeps",
@@ -109,6 +118,23 @@ fn replayed(context: &Context, shape: Shape) -> Result<Outcome, Failure> {
     let replays = (count / length) as u64;
     let ours = Contest::ours(|| Ok(per_task(count, load.try_time(|| sequence.replay(replays)?.wait())?)));
     beside(ours, context, &[TBB], shape, load)
+}
+
+/// Measures the nanoseconds per task of replays of a wavefront whose tasks compute for 1 µs each.
+fn wavefront_with_work(context: &Context) -> Result<Outcome, Failure> {
+    let (count, threads, steps) = (tasks_of(context), context.threads, steps(1000.0)?);
+    let load = Load::back_to_back(context.pick(2, 1), 1);
+    let tasks = EmptyTasks::new(threads)?;
+    let (sequence, length) = tasks.record(Shape::Wavefront, move || work(0, steps))?;
+    let replays = (count / length) as u64;
+    Contest::ours(|| Ok(per_task(count, load.try_time(|| sequence.replay(replays)?.wait())?)))
+        .peer("one thread", || {
+            Ok(per_task(count, load.time(|| (0..count).for_each(|task| work(task, steps)))))
+        })
+        .peer_if(TBB.start(), TBB.name, |program: &mut Program| {
+            Ok(per_task(count, program.time_grid("tasks-wavefront-steps", [count, steps], threads, load)?))
+        })
+        .run(context, context.pick(5, 1))
 }
 
 /// How many tasks a run has.

@@ -15,7 +15,7 @@ mod serial;
 mod sorting;
 mod timing;
 mod two_items;
-mod work;
+pub(super) mod work;
 
 use crate::row::Row;
 

@@ -6,9 +6,13 @@ use std::time::Duration;
 use anabranch_par::ThreadPool;
 use rayon::prelude::*;
 
-use super::{ours, timing::scaled, work::work};
+use super::{
+    ours,
+    timing::scaled,
+    work::{steps, work},
+};
 use crate::{
-    harness::{Contest, Context, Failure, Load, Outcome, Samples},
+    harness::{Contest, Context, Failure, Load, Outcome},
     peers::{
         pools::{chili_pool, rayon_pool},
         program::{OPENMP_LOOPS, Program, TBB_LOOPS},
@@ -95,19 +99,4 @@ fn two_items(context: &Context, ns: f64, pause: Duration) -> Result<Outcome, Fai
         })
         .peer("serial", || us(load.time(|| (0..2).for_each(|item| work(item, steps)))))
         .run(context, context.pick(10, 1))
-}
-
-/// The number of steps that take `ns` nanoseconds on this machine.
-///
-/// # Errors
-/// If the clock does not tell.
-fn steps(ns: f64) -> Result<usize, Failure> {
-    const MANY: usize = 10_000;
-    let times = Load::back_to_back(21, 1).time(|| work(0, MANY));
-    let time = Samples::new(times).ok_or("the clock does not run")?.median();
-    let steps = ns * MANY as f64 / time;
-    if !(1.0..1e9).contains(&steps) {
-        return Err(format!("{MANY} steps took {time} ns").into());
-    }
-    Ok(steps as usize)
 }

@@ -2,6 +2,8 @@
 
 use std::hint::black_box;
 
+use crate::harness::{Failure, Load, Samples};
+
 /// Number `i` of the sequence of SplitMix64.
 #[inline]
 pub fn random(i: u64) -> u64 {
@@ -32,6 +34,21 @@ pub fn small(i: usize) {
 #[inline]
 pub fn work(item: usize, steps: usize) {
     black_box((0..steps).fold(item as u64, |x, _| random(x)));
+}
+
+/// The number of steps that take `ns` nanoseconds on this machine.
+///
+/// # Errors
+/// If the clock does not tell.
+pub fn steps(ns: f64) -> Result<usize, Failure> {
+    const MANY: usize = 10_000;
+    let times = Load::back_to_back(21, 1).time(|| work(0, MANY));
+    let time = Samples::new(times).ok_or("the clock does not run")?.median();
+    let steps = ns * MANY as f64 / time;
+    if !(1.0..1e9).contains(&steps) {
+        return Err(format!("{MANY} steps took {time} ns").into());
+    }
+    Ok(steps as usize)
 }
 
 #[cfg(test)]
