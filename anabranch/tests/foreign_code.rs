@@ -189,7 +189,7 @@ impl Subscriber for Acting {
     fn enter(&self, _: &span::Id) {}
     fn exit(&self, _: &span::Id) {}
     fn event(&self, _: &Event<'_>) {
-        // Enough submissions for a sample of the watchdog.
+        // Enough submissions for a sample of the warnings.
         (0..64).for_each(|_| self.0.act());
         self.0.rt.upgrade().unwrap().wait().unwrap();
     }

@@ -165,7 +165,8 @@ fn a_starving_runtime_is_reported_once() {
 fn a_healthy_program_gets_no_warning() {
     let _deadline = deadline();
     // The system may stop a thread for some 20 ms on a busy machine, and a standstill of that length deserves
-    // a warning. The program runs for several times the patience, so that the watchdog has looked.
+    // a warning. The program runs for several times the patience, so that a thread has looked for
+    // reasons to warn.
     let patience = Duration::from_millis(500);
     let given = warnings(|_| {
         let rt = Runtime::builder().threads(2).patience(patience).build().unwrap();

@@ -54,24 +54,24 @@
 //! # Who makes progress
 //! Any thread may [`poll`](Cluster::poll) the transport, one at a time. Workers without other work do it
 //! while transfers are under way, and threads that wait for tasks before they rest. One thread for each node,
-//! the [`pacemaker`], looks at intervals from 100 µs to a millisecond whether they have, and polls if not. If
-//! no transfer is under way, it sleeps. It wakes up at least once a second, to tell the other nodes that this
-//! one is alive and what it has submitted.
+//! the [polling thread](poll_thread), looks at intervals from 100 µs to a millisecond whether they have, and
+//! polls if not. If no transfer is under way, it sleeps. It wakes up at least once a second, to tell the
+//! other nodes that this one is alive and what it has submitted.
 
 mod history;
 mod link;
-mod pacemaker;
+mod poll_thread;
 
 pub(crate) use self::link::{Each, Said, Then, let_go};
 use self::{
     history::{Divergence, History, What},
     link::{Ended, Link, Over},
-    pacemaker::{Paced, Pacemaker},
+    poll_thread::{PollThread, Polled},
 };
 use crate::{
     error::{Error, NodeError},
     label::TaskLabel,
-    message,
+    stderr,
 };
 use anabranch_wire::{Begun, Endpoint, MemoryMut, MpiComm, Pace, Place, Tag, WireError};
 use parking_lot::Mutex;
@@ -131,12 +131,12 @@ pub(crate) struct Cluster {
     submitter: OnceLock<ThreadId>,
     /// Is called when transfers are under way.
     when_busy: OnceLock<Box<dyn Fn() + Send + Sync>>,
-    /// How often threads have polled, the pacemaker not counted.
+    /// How often threads have polled, the polling thread not counted.
     polls: AtomicU64,
     /// How many functions of the program have begun with a communicator, and how many of them have returned.
     calls_begun: AtomicU64,
     calls_returned: AtomicU64,
-    pacemaker: Pacemaker,
+    poll_thread: PollThread,
 }
 
 impl Cluster {
@@ -156,9 +156,9 @@ impl Cluster {
             polls: AtomicU64::new(0),
             calls_begun: AtomicU64::new(0),
             calls_returned: AtomicU64::new(0),
-            pacemaker: Pacemaker::default(),
+            poll_thread: PollThread::default(),
         });
-        pacemaker::start(&cluster, interval, format!("{name}transport"))?;
+        poll_thread::start(&cluster, interval, format!("{name}transport"))?;
         Ok(cluster)
     }
 
@@ -218,7 +218,7 @@ impl Cluster {
 
     /// Sees to it that some thread polls: transfers are under way.
     fn let_poll(&self) {
-        self.pacemaker.wake();
+        self.poll_thread.wake();
         self.when_busy.get().into_iter().for_each(|call| call());
     }
 
@@ -324,7 +324,7 @@ impl Cluster {
     }
 
     /// Posts the hashes of the latest submissions to the neighbours. A thread calls this before it blocks,
-    /// and the pacemaker from time to time.
+    /// and the polling thread from time to time.
     pub(crate) fn post(&self) {
         let sent = {
             // In the order of the poll: first the link, so that messages leave in the order in which they
@@ -427,7 +427,7 @@ impl Cluster {
         self.meet(call, None)?;
         let begun = self.link.lock().make_communicator();
         match begun {
-            Ok(Some(true)) => self.pacemaker.watch_calls(),
+            Ok(Some(true)) => self.poll_thread.watch_calls(),
             Ok(Some(false)) => return Ok(None),
             // The run is being ended, perhaps by another thread.
             Ok(None) => return Err(Arc::clone(self.stopped.wait())),
@@ -487,7 +487,7 @@ impl Cluster {
     }
 
     /// The end of this node: meets the other nodes, unless the run has ended before or the calling thread
-    /// panics, and ends the pacemaker. No task is in flight.
+    /// panics, and ends the polling thread. No task is in flight.
     pub(crate) fn end(&self) {
         self.stop_if_panicking();
         let _ = self.meet("the end of the runtime", None);
@@ -497,13 +497,13 @@ impl Cluster {
             let why = finished.err().unwrap_or(NodeError::Here { why: "its runtime has ended".into() });
             let _ = self.stopped.set(Arc::new(why));
         }
-        self.pacemaker.end();
+        self.poll_thread.end();
     }
 }
 
-impl Paced for Cluster {
-    fn pacemaker(&self) -> &Pacemaker {
-        &self.pacemaker
+impl Polled for Cluster {
+    fn poll_thread(&self) -> &PollThread {
+        &self.poll_thread
     }
 
     fn is_busy(&self) -> bool {
@@ -534,7 +534,7 @@ impl Paced for Cluster {
     }
 
     fn abort_calls(&self, why: &NodeError) -> ! {
-        message::print(format_args!(
+        stderr::print(format_args!(
             "{} ends, because the run has ended and a task with a communicator does not return: {why}",
             self.place
         ));

@@ -70,7 +70,7 @@ impl Accepted<'_> {
     pub(crate) fn insert(self, node: Node) -> Node {
         let Self { core, mut state, mut prepared, forgotten, .. } = self;
         let State { graphs, tasks, barrier, .. } = &mut *state;
-        let is_sample = core.watchdog.is_sample(node.id);
+        let is_sample = core.warnings.is_sample(node.id);
         let is_idle = is_sample && core.in_flight.is_idle();
         let done = barrier.take_if(|barrier| barrier.is_done());
         let mut dependencies = link(core, tasks, barrier.as_ref(), &node, &graphs.submitted().dependencies);
@@ -88,7 +88,7 @@ impl Accepted<'_> {
         // a warning.
         core.apply_recorded();
         if is_sample {
-            core.watchdog.sample(is_idle);
+            core.warnings.sample(is_idle);
         }
         node
     }
@@ -121,7 +121,7 @@ impl AcceptedPieces<'_> {
     pub(crate) fn insert(self, nodes: &[Node]) {
         let Self { core, mut state, mut prepared, forgotten, .. } = self;
         let State { graphs, tasks, barrier, .. } = &mut *state;
-        let is_sample = nodes.iter().any(|node| core.watchdog.is_sample(node.id));
+        let is_sample = nodes.iter().any(|node| core.warnings.is_sample(node.id));
         let is_idle = is_sample && core.in_flight.is_idle();
         let done = barrier.take_if(|barrier| barrier.is_done());
         let mut counts = SmallVec::<[u32; 8]>::with_capacity(nodes.len());
@@ -142,7 +142,7 @@ impl AcceptedPieces<'_> {
         // As in `Accepted::insert`.
         core.apply_recorded();
         if is_sample {
-            core.watchdog.sample(is_idle);
+            core.warnings.sample(is_idle);
         }
     }
 }

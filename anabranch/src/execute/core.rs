@@ -21,8 +21,8 @@ use crate::{
     data::owner::Owner,
     device::Device,
     error::{Error, NodeError},
-    observe::{Recorder, UnreportedFailures, Watchdog},
-    programs::Programs,
+    observe::{Recorder, UnreportedFailures, Warnings},
+    program_cache::ProgramCache,
 };
 use anabranch_graph::{
     Access, BufferId, GraphError, ObjectId, TaskId,
@@ -57,8 +57,8 @@ pub(crate) struct Core {
     /// Whether a task has been submitted for a device.
     pub(super) meets_devices: AtomicBool,
     /// The programs of recorded kernels and shaders.
-    pub(crate) programs: Programs,
-    pub(super) watchdog: Watchdog,
+    pub(crate) programs: ProgramCache,
+    pub(super) warnings: Warnings,
     pub(super) shutdown: DeferredShutdown<Self>,
 }
 

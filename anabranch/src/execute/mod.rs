@@ -12,8 +12,8 @@
 //!    says so.
 //! 4. [executor](threads::executor): the task is queued for a compute worker or a host lane.
 //! 5. [`run`]: the thread that claims the task runs or skips it, releases its successors, and may go on with
-//!    some of them ([`following`]). A task whose work goes on elsewhere ends [later](task::later) than its
-//!    body.
+//!    some of them ([`claimed_tasks`]). A task whose work goes on elsewhere ends [later](task::later) than
+//!    its body.
 //! 6. [`waiting`]: latches count tasks down to [`events`](crate::events), which wake threads and futures. A
 //!    [group](groups) counts its tasks, cancels them together, and has their failures.
 //!
@@ -26,12 +26,12 @@
 //! a task arrives here without its types.
 
 mod accept;
+mod claimed_tasks;
 mod conflicts;
 mod core;
 mod current_task;
 mod deferred_shutdown;
 pub(crate) mod devices;
-mod following;
 mod graphs;
 mod groups;
 mod in_flight;

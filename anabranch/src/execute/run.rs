@@ -2,8 +2,8 @@
 //! of them.
 
 use super::{
+    claimed_tasks::ClaimedTasks,
     core::Core,
-    following::Following,
     groups::group::{Callback as GroupCallback, Due, Group},
     shutdown::LastReference,
     task::{
@@ -36,19 +36,19 @@ const MAX_CHAIN: usize = 64;
 impl Node {
     /// Runs or skips the body, and keeps the failure if there is one. Hands a task of a queue over. Returns
     /// whether this thread retires the task.
-    fn execute(&self, following: &mut Following, core: &Core, runner: Runner) -> bool {
+    fn execute(&self, claimed: &mut ClaimedTasks, core: &Core, runner: Runner) -> bool {
         let head: &Head = self;
         head.marks.enter(|| head.runtime.inside_task(|| self.execute_here(head, core)));
         if head.is_queued() {
-            return self.hand_over_to_queue(following, core, runner);
+            return self.hand_over_to_queue(claimed, core, runner);
         }
         head.body_has_returned()
     }
 
     /// Hands a task whose body has returned to its queue. Returns whether this thread retires the task.
     #[cold]
-    fn hand_over_to_queue(&self, following: &mut Following, core: &Core, runner: Runner) -> bool {
-        self.hand_over(|node| node.become_ready(following, core, runner));
+    fn hand_over_to_queue(&self, claimed: &mut ClaimedTasks, core: &Core, runner: Runner) -> bool {
+        self.hand_over(|node| node.become_ready(claimed, core, runner));
         self.body_has_returned() && self.work_has_ended()
     }
 
@@ -165,13 +165,13 @@ impl Node {
     }
 
     /// Completes the task, and the tasks of queues that end with it.
-    fn retire(self, following: &mut Following, core: &Core, runner: Runner) {
+    fn retire(self, claimed: &mut ClaimedTasks, core: &Core, runner: Runner) {
         // Most tasks end no others, and then this needs no destructor.
         let mut ended = None;
-        self.retire_alone(following, core, runner, &mut ended);
+        self.retire_alone(claimed, core, runner, &mut ended);
         // They are retired in the order in which they ended.
         while let Some(node) = ended.as_mut().and_then(VecDeque::pop_front) {
-            node.retire_alone(following, core, runner, &mut ended);
+            node.retire_alone(claimed, core, runner, &mut ended);
         }
     }
 
@@ -179,7 +179,7 @@ impl Node {
     /// for those that may follow on this thread. Tasks of queues that end with this one are added to `ended`.
     fn retire_alone(
         self,
-        following: &mut Following,
+        claimed: &mut ClaimedTasks,
         core: &Core,
         runner: Runner,
         ended: &mut Option<VecDeque<Self>>,
@@ -189,25 +189,25 @@ impl Node {
             self.conclude(core);
         }
         let completed = head.complete(|callback| {
-            following.give_back(core);
+            claimed.give_back(core);
             self.call(callback, core);
         });
         let Completed { successors, mut latches, poison } = completed;
         head.release_successors(successors, poison, |next| match next {
-            Next::Ready(node) => node.become_ready(following, core, runner),
+            Next::Ready(node) => node.become_ready(claimed, core, runner),
             Next::Ended(node) => ended.get_or_insert_default().push_back(node),
         });
         if head.contends() {
             for node in core.conflicts.finished(&self) {
-                node.start(following, core, runner);
+                node.start(claimed, core, runner);
             }
         }
         if let Some(group) = &head.group {
-            latches = self.complete_in(group, following, core);
+            latches = self.complete_in(group, claimed, core);
         }
         // A waker is the program's code. It may take long.
         if latches.is_some() {
-            following.give_back(core);
+            claimed.give_back(core);
         }
         // After this the task must not use the runtime, which may be gone if no other task is in flight.
         let last_reference = core.complete_task();
@@ -220,13 +220,13 @@ impl Node {
 
     /// Counts the task as completed for its group: calls the functions that waited for the group, and then
     /// closes the task. Returns the latches of the task and of the group.
-    fn complete_in(&self, group: &Group, following: &mut Following, core: &Core) -> Option<Latches> {
+    fn complete_in(&self, group: &Group, claimed: &mut ClaimedTasks, core: &Core) -> Option<Latches> {
         let mut released = Vec::new();
         // A group that the program has dropped prints its failures, whose messages are the program's code.
         let mut due = self.runtime.inside_task(|| group.complete(&mut released));
         while let Some(Due { group, callbacks }) = due {
             // A callback may take long.
-            following.give_back(core);
+            claimed.give_back(core);
             for GroupCallback { call: callback, label } in callbacks {
                 if let Some(cause) = call(|| callback(group), core) {
                     group.failures.add(&Arc::new(self.failure(label, cause)));
@@ -249,23 +249,23 @@ impl Node {
     }
 
     /// All dependencies of this task are done. The thread that found this may go on with it.
-    fn become_ready(self, following: &mut Following, core: &Core, runner: Runner) {
+    fn become_ready(self, claimed: &mut ClaimedTasks, core: &Core, runner: Runner) {
         if !self.contends() {
-            return self.start(following, core, runner);
+            return self.start(claimed, core, runner);
         }
         for node in core.conflicts.eligible(&self) {
-            node.start(following, core, runner);
+            node.start(claimed, core, runner);
         }
     }
 
     /// This task can start: it follows on this thread, or it is queued.
-    fn start(self, following: &mut Following, core: &Core, runner: Runner) {
-        if !following.prefers(self.place) || !core.executor.may_follow(runner, self.place) {
+    fn start(self, claimed: &mut ClaimedTasks, core: &Core, runner: Runner) {
+        if !claimed.prefers(self.place) || !core.executor.may_follow(runner, self.place) {
             return core.executor.enqueue(self);
         }
         // Otherwise a thread that waits was faster.
         if self.claim() {
-            following.add(self, core);
+            claimed.add(self, core);
         }
     }
 
@@ -277,16 +277,16 @@ impl Node {
             if !self.contends() && !Runner::Program.takes(self.place) {
                 return core.executor.enqueue(self.clone());
             }
-            let mut following = Following::default();
-            self.clone().become_ready(&mut following, core, Runner::Program);
-            following.run_on(core, Runner::Program);
+            let mut claimed = ClaimedTasks::default();
+            self.clone().become_ready(&mut claimed, core, Runner::Program);
+            claimed.run_on(core, Runner::Program);
         }
     }
 }
 
 impl TaskRuntime for Core {
     fn run(&self, node: Node, runner: Runner) {
-        Following::only(node).run_on(self, runner);
+        ClaimedTasks::only(node).run_on(self, runner);
     }
 
     fn end_later(&self, node: Node, result: Result<(), Cause>, is_last: bool) {
@@ -298,9 +298,9 @@ impl TaskRuntime for Core {
         let is_free = is_last && is_worker() && !node.runtime.is_inside_task();
         let runner = if is_free { Runner::Worker } else { Runner::Program };
         if node.completion_is_finished() && (!node.is_queued() || node.work_has_ended()) {
-            let mut following = Following::default();
-            node.retire(&mut following, self, runner);
-            following.run_on(self, runner);
+            let mut claimed = ClaimedTasks::default();
+            node.retire(&mut claimed, self, runner);
+            claimed.run_on(self, runner);
         }
     }
 
@@ -318,7 +318,7 @@ impl TaskRuntime for Core {
     }
 }
 
-impl Following {
+impl ClaimedTasks {
     /// Runs these tasks on this thread, and then tasks that they made ready and that may run here. The
     /// runtime may be gone afterwards.
     fn run_on(mut self, core: &Core, runner: Runner) {

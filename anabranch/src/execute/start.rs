@@ -13,8 +13,8 @@ use super::{
 use crate::{
     cluster::Cluster,
     error::Error,
-    observe::{Recorder, UnreportedFailures, Watchdog},
-    programs::Programs,
+    observe::{Recorder, UnreportedFailures, Warnings},
+    program_cache::ProgramCache,
     settings::Settings,
 };
 use anabranch_par::PoolError;
@@ -48,8 +48,8 @@ impl Core {
             communicators: settings.communicators.then(|| Communicators::new(settings.host_lanes)),
             device: settings.device.clone(),
             meets_devices: AtomicBool::new(false),
-            programs: Programs::default(),
-            watchdog: Watchdog::new(settings.patience),
+            programs: ProgramCache::default(),
+            warnings: Warnings::new(settings.patience),
             shutdown: DeferredShutdown::default(),
         });
         core.cluster().into_iter().for_each(|cluster| Progress::start(cluster, Arc::downgrade(&core)));

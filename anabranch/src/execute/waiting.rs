@@ -4,7 +4,7 @@
 //! task runs that task or none: a task that it does not wait for must not delay it. In a seeded runtime,
 //! where waiting threads run all tasks, they run whatever the seed says. A thread that finds nothing to do
 //! spins, yields and parks (see [`Patience`]), and looks around now and then (see
-//! [`Watchdog`](crate::observe::Watchdog)).
+//! [`Warnings`](crate::observe::Warnings)).
 //!
 //! Waiting inside a task of the same runtime is an error, because the task would wait for itself: see
 //! [`current_task`](super::current_task). The check comes first in every function that may wait, also if
@@ -136,7 +136,7 @@ impl Core {
 
     /// Notes that the program waits for all tasks, for the warning about programs that do that often.
     pub(crate) fn count_wait(&self) {
-        self.watchdog.count_wait(self.in_flight.submitted());
+        self.warnings.count_wait(self.in_flight.submitted());
     }
 
     /// Looks for tasks to run and for reasons to warn, on a thread that has been blocked for a while.
@@ -150,11 +150,11 @@ impl Core {
             label: &node.label,
             is_running: node.is_claimed(),
         });
-        self.watchdog.look(self.in_flight.completed(), self.conflicts.waiting(), progress);
+        self.warnings.look(self.in_flight.completed(), self.conflicts.waiting(), progress);
     }
 
     /// How often a blocked thread does that.
     pub(super) fn watch_interval(&self) -> Duration {
-        self.executor.watch_interval(self.watchdog.interval())
+        self.executor.watch_interval(self.warnings.interval())
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::{
     error::{Error, Failure, Failures},
-    message,
+    stderr,
 };
 use anabranch_graph::TaskId;
 use anabranch_par::discard_payload;
@@ -100,7 +100,7 @@ impl UnreportedFailures {
         let print = || {
             let text = failures.to_string();
             drop(failures);
-            message::print(format_args!(
+            stderr::print(format_args!(
                 "{what} was dropped, but no call has reported these failures: {text}; call `wait` or `check` before the drop \
                  to get them as an error"
             ));

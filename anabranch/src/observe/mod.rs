@@ -3,11 +3,11 @@
 mod failures;
 mod recorder;
 mod spans;
-mod watchdog;
+mod warnings;
 
 pub(crate) use self::{
     failures::{MAX_LISTED, UnreportedFailures},
     recorder::{NodeAccess, Place as RecordedPlace, RecordedTask, Recorder, TaskRecord, Touched},
     spans::{task_span, wait_span},
-    watchdog::{Progress, Watchdog},
+    warnings::{Progress, Warnings},
 };

@@ -1,7 +1,7 @@
 //! Spans, through [`tracing`]: one for each run of a task and one for each wait, both at the level `DEBUG`.
 //!
 //! Without a subscriber that is interested in this level, a span costs one relaxed load. (Programs that use
-//! the `log` crate instead of `tracing` get the [warnings](super::watchdog), not the spans.)
+//! the `log` crate instead of `tracing` get the [warnings](super::warnings), not the spans.)
 
 use crate::label::TaskLabel;
 use tracing::{Level, debug_span, level_filters::LevelFilter, span::EnteredSpan};

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     device::{Batch, DeviceError, DeviceStep, Download, Timeline, Upload},
-    draw::Draw,
+    random::Random,
 };
 use anabranch_kernel::Memory;
 use anabranch_par::{Patience, discard_payload};
@@ -87,7 +87,7 @@ impl Shared {
     /// Does batches until the handle is gone.
     pub(super) fn run(&self) {
         let mut worker =
-            Worker { shared: self, memory: Memory::default(), draw: Draw::new(self.settings.seed) };
+            Worker { shared: self, memory: Memory::default(), random: Random::new(self.settings.seed) };
         let mut last = 0;
         while let Some((value, batch)) = self.next(last) {
             last = value;
@@ -138,7 +138,7 @@ impl Shared {
 struct Worker<'a> {
     shared: &'a Shared,
     memory: Memory,
-    draw: Draw,
+    random: Random,
 }
 
 impl Worker<'_> {
@@ -155,7 +155,7 @@ impl Worker<'_> {
     fn step(&mut self, step: DeviceStep) -> Result<(), String> {
         let longest = self.shared.settings.longest_delay;
         if !longest.is_zero() {
-            let nanos = self.draw.below(longest.as_nanos().try_into().unwrap_or(usize::MAX));
+            let nanos = self.random.below(longest.as_nanos().try_into().unwrap_or(usize::MAX));
             self.shared.delay(Duration::from_nanos(nanos as u64));
         }
         let ledger = &self.shared.ledger;

@@ -15,7 +15,7 @@
 //!   write. The host still has the values, and the next part that needs them copies them again.
 
 use super::{
-    steps::{Step, common::Common},
+    steps::{Step, context::StepContext},
     submission::{Made, Planned},
 };
 use crate::{
@@ -119,7 +119,7 @@ impl Planned<'_> {
 
     /// The node of a copy that comes before a step of the task, and that no cancellation concerns.
     fn copy(&self, command: &Command, NewCopy { label, body, part, is_to_host, .. }: NewCopy) -> Node {
-        let (id, common) = (TaskId(command.id.0), Arc::clone(self.common));
+        let (id, context) = (TaskId(command.id.0), Arc::clone(self.context));
         let (key, region) = ((part.buffer, part.version), part.region.clone());
         let group = self.task.group.cloned();
         let properties = Properties {
@@ -134,14 +134,14 @@ impl Planned<'_> {
         let written = is_to_host.then(|| Touch { mode: Mode::Write, ..part });
         head.part = Some(Box::new(Part {
             task: self.id,
-            node: common.cluster.node(),
+            node: context.cluster.node(),
             touches: written.into_iter().collect(),
             effects: SmallVec::new(),
             partials: SmallVec::new(),
             writes: Writes::Copies,
         }));
-        let copy = Copy { common: Arc::clone(&common), key, region, body };
-        Node::new(|| head, || Step { id, label, common, has_gate: false, body: copy })
+        let copy = Copy { context: Arc::clone(&context), key, region, body };
+        Node::new(|| head, || Step { id, label, context, has_gate: false, body: copy })
     }
 }
 
@@ -177,7 +177,7 @@ fn sent(targets: &[Target]) -> Region<3> {
 
 /// The body of a copy.
 struct Copy {
-    common: Arc<Common>,
+    context: Arc<StepContext>,
     /// The buffer and its version.
     key: (BufferId, u32),
     region: Region<3>,
@@ -190,7 +190,7 @@ impl Body for Copy {
     }
 
     fn begin(&mut self, compute: &Compute, later: Later<'_>) -> Result<(), Cause> {
-        let poisoned = self.common.poison.within(self.key, &self.region);
+        let poisoned = self.context.poison.within(self.key, &self.region);
         poisoned.iter().for_each(|(part, _)| self.body.leave_out(part));
         self.body.begin(compute, later)
     }

@@ -1,6 +1,6 @@
 //! The plan of a program on several nodes: what this node does, and what is known of the others.
 
-use super::steps::{common::Common, partials::Reductions};
+use super::steps::{context::StepContext, partials::Reductions};
 use crate::{
     cluster::Cluster,
     data::partials::Shares,
@@ -25,7 +25,7 @@ use std::{
 
 /// What a runtime has only with several nodes.
 pub(crate) struct Nodes {
-    pub(super) common: Arc<Common>,
+    pub(super) context: Arc<StepContext>,
     /// The command graph of this node, unless the submitting thread has it.
     plan: Mutex<Option<Box<CommandGraph>>>,
     /// Buffers and host objects whose last handles were dropped. The last handle may go at another time on
@@ -53,7 +53,7 @@ impl Nodes {
     pub(crate) fn new(cluster: Arc<Cluster>) -> Self {
         let graph = CommandGraph::new(NodeId(cluster.node()), cluster.nodes());
         Self {
-            common: Common::new(cluster),
+            context: StepContext::new(cluster),
             plan: Mutex::new(Some(Box::new(graph))),
             gone: Mutex::default(),
             times_weighted: AtomicU64::new(0),
@@ -64,7 +64,7 @@ impl Nodes {
     /// This node's end of the transport.
     #[inline]
     pub(crate) fn cluster(&self) -> &Arc<Cluster> {
-        &self.common.cluster
+        &self.context.cluster
     }
 
     /// The weights of the nodes, unless all are equal. Inside a range mapper there are none: the task will be
@@ -152,11 +152,11 @@ impl Nodes {
                 Gone::Buffer(id) => {
                     graph.remove_buffer(id);
                     self.reductions.remove(id);
-                    self.common.poison.remove_buffer(id);
+                    self.context.poison.remove_buffer(id);
                 }
                 Gone::Object(id) => {
                     graph.remove_object(id);
-                    self.common.poison.remove_object(id);
+                    self.context.poison.remove_object(id);
                 }
             }
         }

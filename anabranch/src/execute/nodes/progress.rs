@@ -8,8 +8,8 @@
 //! 2. The worker that has no other work runs the job, which polls a few times and queues itself again, behind
 //!    all other jobs.
 //! 3. The job ends when no transfer is under way, or when nothing has happened for a while ([`QUIET`]). Then
-//!    the worker may sleep. The [pacemaker](crate::cluster) polls from there on, and also while all workers
-//!    are busy.
+//!    the worker may sleep. The [polling thread](crate::cluster) polls from there on, and also while all
+//!    workers are busy.
 
 use super::super::core::Core;
 use crate::cluster::Cluster;

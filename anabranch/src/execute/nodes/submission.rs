@@ -4,7 +4,7 @@ use super::{
     plan::{SET_WEIGHTS, Turn},
     steps::{
         Nothing, Step,
-        common::Common,
+        context::StepContext,
         exchange::{Exchange, TakePart},
         gate::Gate,
         partials::{Await, Gather, Reduce, Reduction, Reductions, Resolution, Send},
@@ -58,7 +58,7 @@ pub(crate) enum Refused {
 /// A task whose commands are known and that has no nodes yet.
 pub(crate) struct Planned<'a> {
     pub(super) core: &'a Arc<Core>,
-    pub(super) common: &'a Arc<Common>,
+    pub(super) context: &'a Arc<StepContext>,
     pub(super) task: &'a Submission<'a>,
     /// The task's number on all nodes.
     pub(super) id: TaskId,
@@ -99,10 +99,10 @@ impl Core {
         let versions = task.accesses.iter().map(|access| turn.graph().version(access.buffer)).collect();
         let hash = turn.graph().program_hash();
         drop(turn);
-        let common = &nodes.common;
-        common.locations.add(task.label);
-        common.cluster.submitted(task.label, hash).map_err(|why| Refused::Other(why.into()))?;
-        Ok(Planned { core: self, common, task, id, commands, versions })
+        let context = &nodes.context;
+        context.locations.add(task.label);
+        context.cluster.submitted(task.label, hash).map_err(|why| Refused::Other(why.into()))?;
+        Ok(Planned { core: self, context, task, id, commands, versions })
     }
 
     /// The commands of a task, and of the horizon behind it. The range mappers of the program run here, and
@@ -155,12 +155,12 @@ impl Planned<'_> {
         shared: Shared,
         mut bodies: impl Iterator<Item = B>,
     ) -> SmallVec<[Node; 1]> {
-        let Self { core, common, task, id, commands, .. } = &self;
+        let Self { core, context, task, id, commands, .. } = &self;
         let Shared { buffers, objects, partials, mut touches, has_gate } = shared;
         touches.iter_mut().flatten().for_each(|touch| touch.version = self.version(touch.buffer));
         let mut touches = touches.into_iter();
         let lost: SmallVec<[Lost; 1]> = partials.iter().map(|_| Lost::default()).collect();
-        let node = common.cluster.node();
+        let node = context.cluster.node();
         let mut nodes = Vec::with_capacity(commands.len());
         let mut own = SmallVec::<[Node; 1]>::new();
         let mut steps = Steps::new(&self, &buffers, &objects);
@@ -174,7 +174,7 @@ impl Planned<'_> {
                     let partials = lost.clone();
                     let part = Part { task: *id, node, touches, effects, partials, writes: Writes::All };
                     let part = make.part(task, part, has_gate, body);
-                    gate = has_gate.then(|| make.transfer(Gate::new(common, *id, &part)));
+                    gate = has_gate.then(|| make.transfer(Gate::new(context, *id, &part)));
                     own.push(part.clone());
                     part
                 }
@@ -185,7 +185,7 @@ impl Planned<'_> {
         if own.is_empty() {
             // This node has no part in the task.
             let id = commands.last().map_or(TaskId(0), |command| TaskId(command.id.0));
-            let node = Make { core, common, label: task.label, id }.empty(task.group);
+            let node = Make { core, context, label: task.label, id }.empty(task.group);
             nodes.push(Made { node: node.clone(), gate: None, command: None });
             own.push(node);
         }
@@ -238,7 +238,7 @@ impl Planned<'_> {
     }
 
     fn make(&self, command: &Command) -> Make<'_> {
-        Make { core: self.core, common: self.common, label: self.task.label, id: TaskId(command.id.0) }
+        Make { core: self.core, context: self.context, label: self.task.label, id: TaskId(command.id.0) }
     }
 
     /// The version of an accessed buffer that the task uses.
@@ -277,7 +277,7 @@ impl<'a> Steps<'a> {
                 make.transfer(TakePart(Some(self.exchange(command.task, *buffer, parts))))
             }
             CommandKind::Push { buffer, targets, .. } => make.transfer(Push(Some(Departure {
-                common: Arc::clone(self.planned.common),
+                context: Arc::clone(self.planned.context),
                 task: command.task,
                 buffer: self.buffer(*buffer),
                 targets: Arc::clone(targets),
@@ -326,7 +326,7 @@ impl<'a> Steps<'a> {
     fn turn(&self, task: TaskId, wanted: ObjectId, pass: Pass) -> ObjectTurn {
         let object = self.objects.iter().find(|object| object.id == wanted);
         let object = object.expect("a task passes the turns of its own objects").clone();
-        ObjectTurn::new(self.planned.common, object, task, pass)
+        ObjectTurn::new(self.planned.context, object, task, pass)
     }
 
     /// What arrives for the task in a buffer.
@@ -334,8 +334,8 @@ impl<'a> Steps<'a> {
         if let Some(known) = self.arrivals.iter().find(|arrival| arrival.is_of(task, buffer)) {
             return Arc::clone(known);
         }
-        let Planned { common, commands, .. } = self.planned;
-        let arrival = Arrival::new(common, task, self.buffer(buffer), awaited(commands, task, buffer));
+        let Planned { context, commands, .. } = self.planned;
+        let arrival = Arrival::new(context, task, self.buffer(buffer), awaited(commands, task, buffer));
         self.arrivals.push(Arc::clone(&arrival));
         arrival
     }
@@ -350,7 +350,7 @@ impl<'a> Steps<'a> {
         if let Some(known) = self.exchanges.iter().find(|exchange| exchange.is_of(task, buffer)) {
             return Arc::clone(known);
         }
-        let Planned { common, commands, .. } = self.planned;
+        let Planned { context, commands, .. } = self.planned;
         let of = |command: &&Command| match &command.kind {
             CommandKind::Push { buffer: of, exchange: Some(_), .. }
             | CommandKind::AwaitPush { buffer: of, exchange: Some(_), .. } => {
@@ -359,7 +359,7 @@ impl<'a> Steps<'a> {
             _ => false,
         };
         let steps = commands.iter().filter(of).count();
-        let exchange = Exchange::new(common, task, self.buffer(buffer), parts, steps);
+        let exchange = Exchange::new(context, task, self.buffer(buffer), parts, steps);
         self.exchanges.push(Arc::clone(&exchange));
         exchange
     }
@@ -369,10 +369,10 @@ impl<'a> Steps<'a> {
         if let Some(known) = self.resolutions.iter().find(|resolution| resolution.is_of(buffer)) {
             return Arc::clone(known);
         }
-        let Planned { common, commands, .. } = self.planned;
+        let Planned { context, commands, .. } = self.planned;
         let reduction = self.planned.reductions().remove(buffer);
         let reduction = reduction.expect("a reduction is kept until a task reads it");
-        let resolution = Resolution::new(common, reduction, task, buffer, commands);
+        let resolution = Resolution::new(context, reduction, task, buffer, commands);
         self.resolutions.push(Arc::clone(&resolution));
         resolution
     }
@@ -415,15 +415,15 @@ fn awaited(commands: &[Command], task: TaskId, wanted: BufferId) -> impl Iterato
 /// Makes the node of a command.
 struct Make<'a> {
     core: &'a Arc<Core>,
-    common: &'a Arc<Common>,
+    context: &'a Arc<StepContext>,
     label: &'a TaskLabel,
     id: TaskId,
 }
 
 impl Make<'_> {
     fn node<B: Body>(&self, head: Head, has_gate: bool, body: B) -> Node {
-        let (label, common) = (self.label.clone(), Arc::clone(self.common));
-        Node::new(|| head, || Step { id: self.id, label, common, has_gate, body })
+        let (label, context) = (self.label.clone(), Arc::clone(self.context));
+        Node::new(|| head, || Step { id: self.id, label, context, has_gate, body })
     }
 
     /// This node's part of the task.
@@ -448,7 +448,7 @@ impl Make<'_> {
         let touch = Touch { buffer: id, version, region: region.clone(), mode: Mode::Write };
         head.part = Some(Box::new(Part {
             task: *task,
-            node: self.common.cluster.node(),
+            node: self.context.cluster.node(),
             touches: smallvec![touch],
             effects: SmallVec::new(),
             partials: SmallVec::new(),

@@ -30,10 +30,11 @@
 //! it: the one that has counted the last step that it waited for looks at all strands before it sleeps.
 //!
 //! # Failures
-//! A unit has a *turn*: its number in the order of a program that executes one unit after the other. The
-//! units of a step have turns that follow each other, so the turn of the first one stands for the step. The
-//! first unit that fails ends its step. After that, steps of later turns do not begin any more, and those of
-//! earlier turns run. So the failure with the first turn is the same in every schedule.
+//! Each unit of each replay has a *serial number*: its number in a program that executes one unit after the
+//! other. (Its position in a strand is another number.) The units of a step have serial numbers that follow
+//! each other, so that of the first one stands for the step. The first unit that fails ends its step. After
+//! that, steps with larger serial numbers do not begin any more, and those with smaller ones run. So the
+//! failure with the smallest serial number is the same in every schedule.
 //!
 //! # Conditions
 //! A unit may return that its replay is the last one. That unit comes after all units of its replay, and all
@@ -43,7 +44,7 @@
 //! |---|---|---|
 //! | the position in a strand | the thread that has the strand | the same |
 //! | the number of steps that are done | all threads | the thread that has the strand |
-//! | the first turn that does not begin, and why | all threads | threads whose unit has failed, the thread that sees a cancellation |
+//! | the first serial number that does not begin, and why | all threads | threads whose unit has failed, the thread that sees a cancellation |
 //! | the list of threads that sleep | threads that register, and that wake them, under its lock | the same |
 
 mod deal;

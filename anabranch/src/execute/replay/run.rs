@@ -5,7 +5,7 @@ use super::{
     progress::Progress,
 };
 use crate::{
-    draw::Draw,
+    random::Random,
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*},
@@ -47,7 +47,7 @@ pub(crate) struct Run<'p, X, O, E> {
     progress: Progress,
     /// The number of threads that take part.
     active: AtomicUsize,
-    /// A step whose first unit has this turn or a later one does not begin.
+    /// A step whose first unit has this serial number or a larger one does not begin.
     end: AtomicU64,
     ended: Mutex<Option<(u64, End<E>)>>,
 }
@@ -134,10 +134,10 @@ where
         self.active.fetch_sub(1, Relaxed);
     }
 
-    /// Executes all replays on this thread, in an order that is drawn.
-    pub(crate) fn take_drawn_turns(&self, draw: &Draw) {
+    /// Executes all replays on this thread, in a random order.
+    pub(crate) fn run_in_random_order(&self, random: &Random) {
         while !self.progress.is_finished() {
-            self.advance(draw.below(self.strands.len()), 1);
+            self.advance(random.below(self.strands.len()), 1);
         }
     }
 
@@ -168,13 +168,13 @@ where
             {
                 self.stop(replay.saturating_mul(self.plan.units), End::Over(why));
             }
-            let turn = replay.saturating_mul(self.plan.units) + step.unit;
-            if turn < self.end.load(Relaxed) {
+            let serial = replay.saturating_mul(self.plan.units) + step.unit;
+            if serial < self.end.load(Relaxed) {
                 match (self.execute)(step.task, &step.parts, replay) {
                     Ok(ControlFlow::Continue(())) => {}
-                    Ok(ControlFlow::Break(())) => self.stop(turn - step.unit + self.plan.units, End::Met),
-                    // Steps of later turns do not begin. The rest of this one has not run.
-                    Err(why) => self.stop(turn + 1, End::Failed { replay, task: step.task, why }),
+                    Ok(ControlFlow::Break(())) => self.stop(serial - step.unit + self.plan.units, End::Met),
+                    // Steps with larger serial numbers do not begin. The rest of this one has not run.
+                    Err(why) => self.stop(serial + 1, End::Failed { replay, task: step.task, why }),
                 }
                 at += 1;
                 if at == steps.len() {
@@ -219,21 +219,21 @@ where
         })
     }
 
-    /// Ends the run before this turn, unless something ends it earlier.
+    /// Ends the run before the unit with this serial number, unless something ends it earlier.
     #[cold]
-    fn stop(&self, turn: u64, why: End<E>) {
+    fn stop(&self, serial: u64, why: End<E>) {
         let mut ended = self.ended.lock();
         let comes_first = match (ended.as_ref(), &why) {
             (None, _) => true,
             // A cancellation gives way to a failure, as everywhere.
             (Some((_, End::Over(_))), End::Failed { .. }) => true,
             (Some((_, End::Failed { .. })), End::Over(_)) => false,
-            (Some((first, _)), _) => turn < *first,
+            (Some((first, _)), _) => serial < *first,
         };
         if comes_first {
-            *ended = Some((turn, why));
+            *ended = Some((serial, why));
         }
-        self.end.fetch_min(turn, Relaxed);
+        self.end.fetch_min(serial, Relaxed);
     }
 }
 
@@ -252,12 +252,12 @@ mod tests {
         let plan = Plan::new(&[], &[], 1);
         let run = Run::new(&plan, 1, |_, _, _| Ok(ControlFlow::Continue(())), |_| None);
         run.end.store(100, Relaxed);
-        stops.into_iter().for_each(|(turn, why)| run.stop(turn, why));
+        stops.into_iter().for_each(|(serial, why)| run.stop(serial, why));
         (run.end.load(Relaxed), run.into_end())
     }
 
     #[test]
-    fn the_first_turn_counts_and_a_failure_before_a_cancellation() {
+    fn the_first_serial_number_counts_and_a_failure_before_a_cancellation() {
         let failed = |why| End::Failed { replay: 0, task: 0, why };
         assert!(matches!(end([]), (100, None)));
         let firsts = end([(9, failed("late")), (5, failed("early")), (7, failed("between"))]);
@@ -322,11 +322,11 @@ mod tests {
                 Ok::<_, ()>(ControlFlow::Continue(()))
             };
             let plan = Plan::new(&units, &orders, threads);
-            let (run, draw) = (Run::new(&plan, REPLAYS, execute, |_| None), Draw::new(seed));
-            let mut turns = 0..100_000;
+            let (run, random) = (Run::new(&plan, REPLAYS, execute, |_| None), Random::new(seed));
+            let mut attempts = 0..100_000;
             while !run.progress.is_finished() {
-                prop_assert!(turns.next().is_some(), "the strands wait for each other");
-                run.advance(draw.below(run.strands.len()), 1);
+                prop_assert!(attempts.next().is_some(), "the strands wait for each other");
+                run.advance(random.below(run.strands.len()), 1);
             }
             drop(run);
             prop_assert_eq!(done.into_inner().len(), units.len() * REPLAYS as usize);

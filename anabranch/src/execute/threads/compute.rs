@@ -1,6 +1,6 @@
 //! The compute threads of a runtime, as kernels use them.
 
-use crate::draw::Draw;
+use crate::random::Random;
 use anabranch_par::{IntoParallel, LoopError, Schedule, Split, ThreadPool, flush_denormals};
 use std::{
     any::Any,
@@ -14,7 +14,7 @@ pub(crate) struct Compute {
     pool: ThreadPool,
     threads: usize,
     /// Shuffles the chunks of kernels in a seeded runtime.
-    draw: Option<Arc<Draw>>,
+    random: Option<Arc<Random>>,
     checked: bool,
 }
 
@@ -25,8 +25,8 @@ pub(crate) struct ChunkPanic {
 }
 
 impl Compute {
-    pub(crate) fn new(pool: ThreadPool, threads: usize, draw: Option<Arc<Draw>>, checked: bool) -> Self {
-        Self { pool, threads, draw, checked }
+    pub(crate) fn new(pool: ThreadPool, threads: usize, random: Option<Arc<Random>>, checked: bool) -> Self {
+        Self { pool, threads, random, checked }
     }
 
     pub(crate) fn pool(&self) -> &ThreadPool {
@@ -54,7 +54,7 @@ impl Compute {
         if chunks == 1 {
             return self.run_chunk(flush_denormals, || kernel(0));
         }
-        let order = self.draw.as_ref().map(|draw| draw.shuffled(chunks));
+        let order = self.random.as_ref().map(|random| random.shuffled(chunks));
         let chunk_of = |item: usize| order.as_ref().map_or(item, |order| order[item]);
         let done = (0..chunks)
             .par()
@@ -77,8 +77,8 @@ impl Compute {
     }
 
     /// The order of a seeded runtime.
-    pub(crate) fn draw(&self) -> Option<&Draw> {
-        self.draw.as_deref()
+    pub(crate) fn random(&self) -> Option<&Random> {
+        self.random.as_deref()
     }
 
     /// Calls `take_part` with each number below `count`, on as many threads as there are, of which this is

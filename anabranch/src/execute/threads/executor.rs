@@ -7,7 +7,6 @@
 
 use super::{compute::Compute, seeded::Seeded};
 use crate::{
-    draw::Draw,
     error::Error,
     events::event::Event,
     execute::{
@@ -17,6 +16,7 @@ use crate::{
             place::{Place, Runner},
         },
     },
+    random::Random,
     settings::Settings,
 };
 use anabranch_par::{Lanes, PoolError, ThreadPool};
@@ -94,14 +94,14 @@ impl Executor {
     /// `runtime` keeps the runtime alive while a thread of a seeded runtime runs its tasks.
     pub(crate) fn new(id: RuntimeId, runtime: Weak<dyn Any + Send + Sync>, threads: Threads) -> Self {
         let Threads { pool, threads, host_tasks, checked, helps, helps_to_submit } = threads;
-        let (mode, draw) = match host_tasks {
+        let (mode, random) = match host_tasks {
             HostTasks::Lanes(lanes) => (Mode::Threaded(lanes), None),
             HostTasks::Seed(seed) => {
-                let draw = Arc::new(Draw::new(seed));
-                (Mode::Seeded(Seeded::new(id, runtime, Arc::clone(&draw))), Some(draw))
+                let random = Arc::new(Random::new(seed));
+                (Mode::Seeded(Seeded::new(id, runtime, Arc::clone(&random))), Some(random))
             }
         };
-        Self { compute: Compute::new(pool, threads, draw, checked), mode, helps, helps_to_submit }
+        Self { compute: Compute::new(pool, threads, random, checked), mode, helps, helps_to_submit }
     }
 
     /// The threads that kernels run on.

@@ -8,12 +8,12 @@
 
 use super::standstill::{self, Activity, MayStandStill};
 use crate::{
-    draw::Draw,
     events::waker::LeftWaker,
     execute::{
         current_task::RuntimeId,
         task::{node::Node, place::Runner},
     },
+    random::Random,
 };
 use parking_lot::Mutex;
 use std::{
@@ -27,7 +27,7 @@ pub(crate) struct Seeded {
     id: RuntimeId,
     /// Keeps the runtime alive while a thread of its own runs its tasks.
     runtime: Weak<dyn Any + Send + Sync>,
-    draw: Arc<Draw>,
+    random: Arc<Random>,
     state: Mutex<State>,
 }
 
@@ -47,7 +47,7 @@ struct State {
 
 impl State {
     /// Draws a task that can start and that the calling thread may run: see [`RuntimeId::may_help`].
-    fn choose(&mut self, draw: &Draw) -> Option<usize> {
+    fn choose(&mut self, random: &Random) -> Option<usize> {
         let runnable = self.ready.iter().filter(|node| node.may_help()).count();
         // A thread that may run nothing of what can start does not count as looking for tasks: another thread
         // must run them.
@@ -55,14 +55,14 @@ impl State {
         if runnable == 0 {
             return None;
         }
-        let drawn = draw.below(runnable);
+        let drawn = random.below(runnable);
         (0..self.ready.len()).filter(|&at| self.ready[at].may_help()).nth(drawn)
     }
 }
 
 impl Seeded {
-    pub(crate) fn new(id: RuntimeId, runtime: Weak<dyn Any + Send + Sync>, draw: Arc<Draw>) -> Arc<Self> {
-        Arc::new(Self { id, runtime, draw, state: Mutex::default() })
+    pub(crate) fn new(id: RuntimeId, runtime: Weak<dyn Any + Send + Sync>, random: Arc<Random>) -> Arc<Self> {
+        Arc::new(Self { id, runtime, random, state: Mutex::default() })
     }
 
     /// Queues a task that can start.
@@ -86,7 +86,7 @@ impl Seeded {
         }
         let node = {
             let mut state = self.state.lock();
-            let Some(at) = state.choose(&self.draw) else { return false };
+            let Some(at) = state.choose(&self.random) else { return false };
             state.running += 1;
             state.ready.swap_remove(at)
         };
@@ -99,7 +99,7 @@ impl Seeded {
 
     /// Runs no, one or two tasks, as the seed says.
     pub(crate) fn step_some(&self) {
-        let steps = self.draw.below(4).saturating_sub(1);
+        let steps = self.random.below(4).saturating_sub(1);
         for _ in 0..steps {
             if !self.step() {
                 break;

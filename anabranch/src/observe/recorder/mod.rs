@@ -35,7 +35,7 @@ pub(crate) use self::{
 };
 
 use self::{change::Change, queue::Queue, recording::Recording};
-use crate::{label::TaskLabel, message, settings::RecordSettings};
+use crate::{label::TaskLabel, settings::RecordSettings, stderr};
 use anabranch_graph::{
     BufferId, ObjectId,
     command::{Command, Weights},
@@ -167,13 +167,13 @@ impl Recorder {
             return;
         }
         if let Some(summary) = self.summary() {
-            message::print(format_args!("{summary}"));
+            stderr::print(format_args!("{summary}"));
         }
         #[cfg(feature = "print")]
         if let Some(path) = &self.settings.path
             && let Err(error) = self.read(|r| r.drawings.write(path, self.settings.has_commands()))
         {
-            message::print(format_args!("the graphs could not be written to {}: {error}", path.display()));
+            stderr::print(format_args!("the graphs could not be written to {}: {error}", path.display()));
         }
     }
 }

@@ -115,8 +115,8 @@ impl Body for ReplayBody {
             }
         };
         let run = Run::new(&whole.plan, replays, execute, |replay| limits.reached(replay));
-        match compute.draw() {
-            Some(draw) => run.take_drawn_turns(draw),
+        match compute.random() {
+            Some(random) => run.run_in_random_order(random),
             None => compute.run_strands(whole.plan.strands(), |strand| run.take_part(strand)),
         }
         match run.into_end() {

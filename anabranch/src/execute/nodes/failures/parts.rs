@@ -14,7 +14,7 @@ impl Core {
     /// The failure because of which a part of a task cannot run, if there is one.
     #[inline]
     pub(in crate::execute) fn poison_of(&self, part: &Part) -> Option<Arc<Failure>> {
-        let poison = &self.several_nodes()?.common.poison;
+        let poison = &self.several_nodes()?.context.poison;
         if poison.is_any() { poison.of(part) } else { None }
     }
 
@@ -22,10 +22,10 @@ impl Core {
     #[inline]
     pub(in crate::execute) fn part_is_done(&self, part: &Part) {
         if let Some(nodes) = self.several_nodes()
-            && nodes.common.poison.is_any()
+            && nodes.context.poison.is_any()
             && part.writes == Writes::All
         {
-            nodes.common.poison.part_is_done(part);
+            nodes.context.poison.part_is_done(part);
         }
     }
 
@@ -36,7 +36,7 @@ impl Core {
         if let Some(nodes) = self.several_nodes()
             && !matches!(failure.cause, Cause::Nodes(_))
         {
-            nodes.common.poison.part_has_failed(part, failure);
+            nodes.context.poison.part_has_failed(part, failure);
             part.partials.iter().for_each(|lost| drop(lost.set(Arc::clone(failure))));
         }
     }

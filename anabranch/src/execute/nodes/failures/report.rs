@@ -109,7 +109,7 @@ fn take(core: &Core, group: Option<&GroupHandle>) -> Option<Failures> {
 fn together(nodes: &Nodes, own: Option<Report>, said: &[Said]) -> Result<(), Error> {
     let mut report = own.unwrap_or_default();
     for Said { node, note } in said {
-        if report.add(note, &nodes.common.locations).is_none() {
+        if report.add(note, &nodes.context.locations).is_none() {
             let why =
                 format!("it cannot read the failures of node {node}: do all nodes run the same program?");
             return Err(nodes.cluster().stop(NodeError::Here { why }).into());

@@ -15,8 +15,8 @@
 //!    [`transfer`](super::transfer). The other nodes await that.
 
 use super::{
-    common::Common,
-    together::Together,
+    context::StepContext,
+    joint_transfer::JointTransfer,
     transfer::{Contents, ONCE, end_all, read_failures, tag},
 };
 use crate::{
@@ -36,25 +36,25 @@ use std::sync::Arc;
 
 /// The parts of a buffer that all nodes get, and the steps of this node that exchange them.
 pub(in crate::execute::nodes) struct Exchange {
-    common: Arc<Common>,
+    context: Arc<StepContext>,
     task: TaskId,
     buffer: Version,
     /// The parts, by ascending node. None of them is empty.
     parts: Arc<[(NodeId, Region<3>)]>,
-    steps: Together,
+    steps: JointTransfer,
 }
 
 impl Exchange {
     /// The exchange of these parts in this number of steps of this node.
     pub(in crate::execute::nodes) fn new(
-        common: &Arc<Common>,
+        context: &Arc<StepContext>,
         task: TaskId,
         buffer: Version,
         parts: &Arc<[(NodeId, Region<3>)]>,
         steps: usize,
     ) -> Arc<Self> {
-        let (common, parts) = (Arc::clone(common), Arc::clone(parts));
-        Arc::new(Self { common, task, buffer, parts, steps: Together::new(steps) })
+        let (context, parts) = (Arc::clone(context), Arc::clone(parts));
+        Arc::new(Self { context, task, buffer, parts, steps: JointTransfer::new(steps) })
     }
 
     /// Whether this is the exchange for the task in this buffer.
@@ -64,7 +64,7 @@ impl Exchange {
 
     /// The part of this node, if it has one.
     fn own(&self) -> Option<&Region<3>> {
-        self.part_of(self.common.cluster.node())
+        self.part_of(self.context.cluster.node())
     }
 
     fn part_of(&self, node: u16) -> Option<&Region<3>> {
@@ -73,25 +73,25 @@ impl Exchange {
 
     /// Whether some of this node's part is poisoned.
     fn is_poisoned(&self) -> bool {
-        let Common { poison, .. } = &*self.common;
+        let StepContext { poison, .. } = &*self.context;
         self.own().is_some_and(|own| !poison.within(self.buffer.key(), own).is_empty())
     }
 
     /// Whether all nodes push their parts.
     fn is_large(&self) -> bool {
         let most = self.parts.iter().map(|(_, part)| part.len()).max().unwrap_or(0);
-        self.parts.len() > 1 && is_large(most * self.buffer.element(), self.common.cluster.nodes())
+        self.parts.len() > 1 && is_large(most * self.buffer.element(), self.context.cluster.nodes())
     }
 
     /// The regions that come from other nodes.
     fn awaited(&self) -> SmallVec<[Region<3>; 1]> {
-        let me = self.common.cluster.node();
+        let me = self.context.cluster.node();
         self.parts.iter().filter(|(node, _)| node.0 != me).map(|(_, part)| part.clone()).collect()
     }
 
     /// Where the parts of each node lie.
     fn layouts(&self) -> Vec<Vec<Layout>> {
-        let mut parts = vec![Vec::new(); self.common.cluster.nodes().into()];
+        let mut parts = vec![Vec::new(); self.context.cluster.nodes().into()];
         for (node, part) in &*self.parts {
             parts[usize::from(node.0)] = self.buffer.layouts(part);
         }
@@ -123,8 +123,8 @@ impl Exchange {
     /// Exchanges the parts. Nodes whose parts are poisoned push them afterwards.
     fn exchange(self: Arc<Self>, completions: Vec<Completion>) {
         let is_poisoned = self.is_poisoned();
-        let (common, memory) = (Arc::clone(&self.common), Arc::clone(&self.buffer.buffer));
-        let (begins, parts, me) = (Arc::clone(&self), self.layouts(), common.cluster.node());
+        let (context, memory) = (Arc::clone(&self.context), Arc::clone(&self.buffer.buffer));
+        let (begins, parts, me) = (Arc::clone(&self), self.layouts(), context.cluster.node());
         let then: Then = Box::new(move |result| match result {
             Ok(said) => {
                 let poisoned: Vec<_> =
@@ -136,7 +136,7 @@ impl Exchange {
             }
             Err(why) => self.fails(why, completions),
         });
-        common.cluster.transfer(Arc::new(memory), then, move |endpoint, begun| {
+        context.cluster.transfer(Arc::new(memory), then, move |endpoint, begun| {
             begun.push(begins.begin_on(endpoint, &parts, is_poisoned)?);
             Ok(())
         });
@@ -144,9 +144,9 @@ impl Exchange {
 
     /// These nodes push their parts to all others.
     fn push(self: Arc<Self>, nodes: &[u16], completions: Vec<Completion>) {
-        let (common, buffer) = (Arc::clone(&self.common), self.buffer.clone());
-        let (me, all) = (common.cluster.node(), common.cluster.nodes());
-        let own = self.own().filter(|_| nodes.contains(&me)).map(|own| Contents::new(&common, &buffer, own));
+        let (context, buffer) = (Arc::clone(&self.context), self.buffer.clone());
+        let (me, all) = (context.cluster.node(), context.cluster.nodes());
+        let own = self.own().filter(|_| nodes.contains(&me)).map(|own| Contents::new(&context, &buffer, own));
         let others = nodes.iter().filter(|&&node| node != me);
         let points = others.filter_map(|&node| self.part_of(node)).map(Region::len).sum::<usize>();
         let bytes = points * buffer.element();
@@ -160,7 +160,7 @@ impl Exchange {
             Ok(said) => self.ends(&said, completions),
             Err(why) => self.fails(why, completions),
         });
-        common.cluster.transfer(Arc::new(buffer.buffer), then, |endpoint, begun| {
+        context.cluster.transfer(Arc::new(buffer.buffer), then, |endpoint, begun| {
             if bytes > 0 {
                 begun.push(endpoint.expect(tag, memory, bytes)?);
             }
@@ -174,9 +174,9 @@ impl Exchange {
 
     /// All parts have come, or failures in their place.
     fn ends(self: Arc<Self>, said: &[Said], completions: Vec<Completion>) {
-        match read_failures(&self.common, said) {
+        match read_failures(&self.context, said) {
             Ok(failures) => {
-                self.common.poison.replace(self.buffer.key(), &self.awaited(), &failures);
+                self.context.poison.replace(self.buffer.key(), &self.awaited(), &failures);
                 let_go(self);
                 end_all(completions, &Ok(()));
             }

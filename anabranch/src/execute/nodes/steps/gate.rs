@@ -17,10 +17,10 @@
 //!
 //! The run may end when one node has the messages of all others and another one has not. Then the first one
 //! runs its part alone. If that part waits in a call of MPI for longer than the timeout of nodes, the
-//! pacemaker ends the process, and the launcher ends all others.
+//! polling thread ends the process, and the launcher ends all others.
 
 use super::{
-    common::Common,
+    context::StepContext,
     transfer::{ONCE, end_all, unreadable},
 };
 use crate::{
@@ -43,7 +43,7 @@ const NO_OBJECT: u64 = 0;
 pub(in crate::execute::nodes) struct Gate(Option<Ready>);
 
 struct Ready {
-    common: Arc<Common>,
+    context: Arc<StepContext>,
     tag: Tag,
     part: Node,
 }
@@ -55,9 +55,9 @@ enum Obstacle {
 }
 
 impl Gate {
-    pub(in crate::execute::nodes) fn new(common: &Arc<Common>, task: TaskId, part: &Node) -> Self {
+    pub(in crate::execute::nodes) fn new(context: &Arc<StepContext>, task: TaskId, part: &Node) -> Self {
         let tag = Tag::new(task.0, NO_OBJECT, kind::GATE);
-        Self(Some(Ready { common: Arc::clone(common), tag, part: part.clone() }))
+        Self(Some(Ready { context: Arc::clone(context), tag, part: part.clone() }))
     }
 }
 
@@ -66,7 +66,7 @@ impl Ready {
     /// is none.
     fn obstacle(&self) -> Option<Obstacle> {
         let part = self.part.part.as_ref().expect("the node of a part");
-        let poison = &self.common.poison;
+        let poison = &self.context.poison;
         if poison.is_any()
             && let Some(failure) = poison.of(part)
         {
@@ -81,7 +81,7 @@ impl Ready {
 
     /// Decides when this node has the messages of all others.
     fn decide(&self, own: Option<Obstacle>, said: &[Said]) -> Result<(), Arc<NodeError>> {
-        let Common { cluster, locations, .. } = &*self.common;
+        let StepContext { cluster, locations, .. } = &*self.context;
         let mut failures = Vec::with_capacity(said.len() + 1);
         for said in said {
             let read = notes::read(said, locations);
@@ -112,13 +112,13 @@ impl Body for Gate {
             // This calls functions of the program, for the messages of its errors.
             notes::of_failure(failure)
         });
-        let (common, tag, completion) = (Arc::clone(&ready.common), ready.tag, later.completion());
+        let (context, tag, completion) = (Arc::clone(&ready.context), ready.tag, later.completion());
         let then: Then = Box::new(move |result| {
             let result = result.and_then(|said| ready.decide(own, &said));
             let_go(ready);
             end_all(vec![completion], &result);
         });
-        common.cluster.enter(tag, tell, then);
+        context.cluster.enter(tag, tell, then);
         Ok(())
     }
 

@@ -1,14 +1,14 @@
 //! Bodies of steps.
 
-pub(super) mod common;
+pub(super) mod context;
 pub(super) mod exchange;
 pub(super) mod gate;
+mod joint_transfer;
 pub(super) mod partials;
-mod together;
 pub(super) mod transfer;
 pub(super) mod turn;
 
-use self::common::Common;
+use self::context::StepContext;
 use crate::{
     error::{Cause, Failure, NodeError},
     execute::{Body, Compute, task::node::Later},
@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(super) struct Step<B> {
     pub(super) id: TaskId,
     pub(super) label: TaskLabel,
-    pub(super) common: Arc<Common>,
+    pub(super) context: Arc<StepContext>,
     /// Whether a [gate] comes before it, which must have permitted it.
     pub(super) has_gate: bool,
     pub(super) body: B,
@@ -35,9 +35,9 @@ impl<B: Body> Body for Step<B> {
 
     fn begin(&mut self, compute: &Compute, later: Later<'_>) -> Result<(), Cause> {
         if later.is_permitted() {
-            return self.common.cluster.in_call(|| self.body.begin(compute, later));
+            return self.context.cluster.in_call(|| self.body.begin(compute, later));
         }
-        let cluster = &self.common.cluster;
+        let cluster = &self.context.cluster;
         let why = match cluster.stopped() {
             Some(why) => Arc::clone(why),
             None if self.has_gate => {

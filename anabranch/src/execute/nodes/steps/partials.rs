@@ -10,8 +10,8 @@
 //! result is poisoned.
 
 use super::{
-    common::Common,
-    together::Together,
+    context::StepContext,
+    joint_transfer::JointTransfer,
     transfer::{ONCE, end_all, ends, unreadable},
 };
 use crate::{
@@ -66,20 +66,20 @@ impl Reductions {
 
 /// The exchange of partial results for a task, and what this node does with them.
 pub(in crate::execute::nodes) struct Resolution {
-    common: Arc<Common>,
+    context: Arc<StepContext>,
     tag: Tag,
     pub(in crate::execute::nodes) reduction: Reduction,
     /// Why other nodes do not have their partial results: of several failures the one that
     /// [counts](Failure::age).
     lost: Mutex<Option<Arc<Failure>>>,
     /// If all nodes gather the partial results: the steps of this node that do.
-    gathers: Together,
+    gathers: JointTransfer,
 }
 
 impl Resolution {
     /// The resolution of a reduction to `buffer`, by some of these commands.
     pub(in crate::execute::nodes) fn new(
-        common: &Arc<Common>,
+        context: &Arc<StepContext>,
         reduction: Reduction,
         task: TaskId,
         buffer: BufferId,
@@ -92,11 +92,11 @@ impl Resolution {
             _ => false,
         };
         Arc::new(Self {
-            common: Arc::clone(common),
+            context: Arc::clone(context),
             tag: Tag::new(task.0, buffer.0, kind::PARTIALS),
             reduction,
             lost: Mutex::default(),
-            gathers: Together::new(commands.iter().filter(transfers).count()),
+            gathers: JointTransfer::new(commands.iter().filter(transfers).count()),
         })
     }
 
@@ -122,7 +122,7 @@ impl Resolution {
 
     /// The partial results of other nodes have arrived, or failures in their place.
     fn has_arrived(&self, said: &[Said]) -> Result<(), Arc<NodeError>> {
-        let Common { cluster, locations, .. } = &*self.common;
+        let StepContext { cluster, locations, .. } = &*self.context;
         for said in said {
             let read = notes::read(said, locations);
             let (_, failure) = read.ok_or_else(|| cluster.stop(unreadable(said)))?;
@@ -174,7 +174,7 @@ impl Body for Send {
         let layout = resolution.layout(&partials.shares().own());
         if let Some(note) = resolution.note() {
             let then = ends(later.completion());
-            resolution.common.cluster.transfer(Arc::new(()), then, |endpoint, _| {
+            resolution.context.cluster.transfer(Arc::new(()), then, |endpoint, _| {
                 let mut targets = self.targets.iter();
                 targets.try_for_each(|target| endpoint.send_note(target.0, tag, layout.bytes(), &note))
             });
@@ -184,7 +184,7 @@ impl Body for Send {
         // change no more. The cluster keeps their memory until the transfers are over or the endpoint is
         // gone.
         let memory = unsafe { Memory::new(partials.own(), layout.bytes()) }.at(layout.offset());
-        resolution.common.cluster.transfer(
+        resolution.context.cluster.transfer(
             Arc::new(partials.memory()),
             ends(later.completion()),
             |endpoint, begun| {
@@ -219,7 +219,7 @@ impl Body for Await {
         let missing = bytes - resolution.layout(&partials.shares().own()).bytes();
         let memory_of_all = Arc::new(partials.memory());
         let then = resolution.ends(vec![later.completion()]);
-        resolution.common.cluster.transfer(memory_of_all, then, |endpoint, begun| {
+        resolution.context.cluster.transfer(memory_of_all, then, |endpoint, begun| {
             begun.push(endpoint.expect(tag, memory, missing)?);
             Ok(())
         });
@@ -243,7 +243,7 @@ impl Body for Gather {
         let resolution = self.0.take().expect(ONCE);
         let Some(completions) = resolution.gathers.begin(0, later)? else { return Ok(()) };
         let (partials, tag) = (resolution.partials(), resolution.tag);
-        let mut parts = vec![Vec::new(); resolution.common.cluster.nodes().into()];
+        let mut parts = vec![Vec::new(); resolution.context.cluster.nodes().into()];
         for (node, positions) in partials.shares().nodes() {
             parts[usize::from(node.0)].push(resolution.layout(&positions));
         }
@@ -256,7 +256,7 @@ impl Body for Gather {
         // SAFETY: as in `Send` and `Await`.
         let memory = unsafe { MemoryMut::new(start, resolution.bytes()) };
         let then = resolution.ends(completions);
-        resolution.common.cluster.transfer(Arc::new(partials.memory()), then, |endpoint, begun| {
+        resolution.context.cluster.transfer(Arc::new(partials.memory()), then, |endpoint, begun| {
             begun.push(match &note {
                 Some(note) => endpoint.gather_note(tag, memory, &parts, note)?,
                 None => endpoint.gather(tag, memory, &parts)?,
@@ -282,7 +282,7 @@ pub(in crate::execute::nodes) struct Reduce(
 impl Body for Reduce {
     fn run(&mut self, _: &Compute) -> Result<(), Cause> {
         let (resolution, buffer, region) = self.0.take().expect(ONCE);
-        let (poison, version) = (&resolution.common.poison, buffer.key());
+        let (poison, version) = (&resolution.context.poison, buffer.key());
         if let Some(failure) = resolution.failure() {
             // In the name of the part that has failed: the combination is no task of its own.
             poison.replace(version, &[], &[(region, failure)]);

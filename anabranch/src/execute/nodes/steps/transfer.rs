@@ -7,8 +7,8 @@
 //! not be dropped with the node, under the lock of the runtime's state.
 
 use super::{
-    common::Common,
-    together::{Together, Unfinished},
+    context::StepContext,
+    joint_transfer::{JointTransfer, Unfinished},
 };
 use crate::{
     cluster::{Each, Said, Then, kind},
@@ -31,7 +31,7 @@ pub(in crate::execute::nodes) struct Push(pub(in crate::execute::nodes) Option<D
 
 /// The parts of a buffer that other nodes lack.
 pub(in crate::execute::nodes) struct Departure {
-    pub(in crate::execute::nodes) common: Arc<Common>,
+    pub(in crate::execute::nodes) context: Arc<StepContext>,
     /// The task that needs the data.
     pub(in crate::execute::nodes) task: TaskId,
     pub(in crate::execute::nodes) buffer: Version,
@@ -44,20 +44,20 @@ pub(in crate::execute::nodes) struct AwaitPush(
 );
 
 /// All that a task lacks of a buffer on this node. Several steps may await it, each a region of its own, and
-/// one message may have parts for several: so these steps begin to receive [`Together`], when all of the
-/// memory is free. Each of them ends as soon as its own region is in place. A step with failures in its
+/// one message may have parts for several: so these steps share a [`JointTransfer`], which begins when all of
+/// the memory is free. Each of them ends as soon as its own region is in place. A step with failures in its
 /// region ends with the last of them.
 pub(in crate::execute::nodes) struct Arrival {
     tag: Tag,
     buffer: Version,
-    steps: Together,
+    steps: JointTransfer,
     awaited: Arc<Awaited>,
 }
 
 /// The regions that steps await. Does not hold the buffer, which nothing may hold any more when the last step
 /// ends.
 struct Awaited {
-    common: Arc<Common>,
+    context: Arc<StepContext>,
     /// The buffer and its version.
     key: (BufferId, u32),
     regions: SmallVec<[Region<3>; 1]>,
@@ -68,14 +68,14 @@ struct Awaited {
 impl Arrival {
     /// The parts that steps await, each of them one of the regions.
     pub(in crate::execute::nodes) fn new<'r>(
-        common: &Arc<Common>,
+        context: &Arc<StepContext>,
         task: TaskId,
         buffer: Version,
         regions: impl Iterator<Item = &'r Region<3>>,
     ) -> Arc<Self> {
         let regions: SmallVec<_> = regions.cloned().collect();
-        let (tag, key, steps) = (tag(task, &*buffer), buffer.key(), Together::new(regions.len()));
-        let awaited = Awaited { common: Arc::clone(common), key, regions, steps: Unfinished::default() };
+        let (tag, key, steps) = (tag(task, &*buffer), buffer.key(), JointTransfer::new(regions.len()));
+        let awaited = Awaited { context: Arc::clone(context), key, regions, steps: Unfinished::default() };
         Arc::new(Self { tag, buffer, steps, awaited: Arc::new(awaited) })
     }
 
@@ -94,7 +94,7 @@ impl Awaited {
     /// All of a region is in place.
     fn has_arrived(&self, at: usize) {
         if let Some(completion) = self.steps.end(at) {
-            self.common.poison.replace(self.key, slice::from_ref(&self.regions[at]), &[]);
+            self.context.poison.replace(self.key, slice::from_ref(&self.regions[at]), &[]);
             completion.finish_before_others(Ok(()));
         }
     }
@@ -104,8 +104,8 @@ impl Awaited {
     fn end(&self, result: Result<Vec<Said>, Arc<NodeError>>) {
         let (places, completions): (Vec<_>, Vec<_>) = self.steps.end_all().into_iter().unzip();
         let regions: Vec<_> = places.into_iter().map(|at| self.regions[at].clone()).collect();
-        let failures = result.and_then(|said| read_failures(&self.common, &said));
-        let result = failures.map(|failures| self.common.poison.replace(self.key, &regions, &failures));
+        let failures = result.and_then(|said| read_failures(&self.context, &said));
+        let result = failures.map(|failures| self.context.poison.replace(self.key, &regions, &failures));
         end_all(completions, &result);
     }
 }
@@ -116,11 +116,11 @@ pub(in crate::execute::nodes) const ONCE: &str = "a step is begun once";
 /// Reads the notes that other nodes have sent in place of contents: the regions, and why they were not
 /// written.
 pub(in crate::execute::nodes) fn read_failures(
-    common: &Common,
+    context: &StepContext,
     said: &[Said],
 ) -> Result<Vec<Poisoned>, Arc<NodeError>> {
     let read = |said: &Said| {
-        notes::read(said, &common.locations).ok_or_else(|| common.cluster.stop(unreadable(said)))
+        notes::read(said, &context.locations).ok_or_else(|| context.cluster.stop(unreadable(said)))
     };
     said.iter().map(read).collect()
 }
@@ -163,8 +163,12 @@ pub(in crate::execute::nodes) struct Contents {
 
 impl Contents {
     /// The contents of a region. This calls functions of the program, for the messages of its errors.
-    pub(in crate::execute::nodes) fn new(common: &Common, buffer: &Version, region: &Region<3>) -> Self {
-        let poisoned = common.poison.within(buffer.key(), region);
+    pub(in crate::execute::nodes) fn new(
+        context: &StepContext,
+        buffer: &Version,
+        region: &Region<3>,
+    ) -> Self {
+        let poisoned = context.poison.within(buffer.key(), region);
         if poisoned.is_empty() {
             return Self { layouts: buffer.layouts(region), notes: Vec::new() };
         }
@@ -198,8 +202,8 @@ impl Body for Push {
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
         let departure = self.0.take().expect(ONCE);
-        let Departure { common, task, buffer, targets } = departure;
-        let contents = |target: &Target| (target.node.0, Contents::new(&common, &buffer, &target.region));
+        let Departure { context, task, buffer, targets } = departure;
+        let contents = |target: &Target| (target.node.0, Contents::new(&context, &buffer, &target.region));
         let sends: Vec<_> = targets.iter().map(contents).collect();
         let tag = tag(task, &*buffer);
         // SAFETY: the memory was attached when the task was submitted, and stays as long as the buffer, which
@@ -207,7 +211,7 @@ impl Body for Push {
         // graph lets no step of this node write the region; after the end of a run no step begins, but for
         // parts that all nodes were ready for, whose dependencies have all ended.
         let memory = unsafe { Memory::new(buffer.start(), buffer.bytes()) };
-        common.cluster.transfer(Arc::new(buffer.buffer), ends(later.completion()), |endpoint, begun| {
+        context.cluster.transfer(Arc::new(buffer.buffer), ends(later.completion()), |endpoint, begun| {
             for (to, contents) in &sends {
                 contents.send(*to, tag, memory, endpoint, begun)?;
             }
@@ -242,7 +246,7 @@ impl Body for AwaitPush {
         // launch. What a step awaits is written before it ends, because the endpoint reports a part when all
         // of its bytes are there, and each byte comes once.
         let memory = unsafe { MemoryMut::new(buffer.start(), buffer.bytes()) };
-        let (cluster, ends) = (Arc::clone(&awaited.common.cluster), Arc::clone(&awaited));
+        let (cluster, ends) = (Arc::clone(&awaited.context.cluster), Arc::clone(&awaited));
         let each: Each = Arc::new(move |part| awaited.has_arrived(part));
         let then: Then = Box::new(move |result| ends.end(result));
         cluster.transfer_in_parts(Arc::new(buffer.buffer), each, then, |endpoint, begun| {

@@ -7,7 +7,7 @@
 //! skipped on all nodes, because of the same failure.
 
 use super::{
-    common::Common,
+    context::StepContext,
     transfer::{ONCE, end_all, ends, unreadable},
 };
 use crate::{
@@ -28,7 +28,7 @@ const BYTES: usize = 1;
 
 /// The turn of an object, for a task.
 pub(in crate::execute::nodes) struct Turn {
-    common: Arc<Common>,
+    context: Arc<StepContext>,
     object: Kept,
     tag: Tag,
     pass: Pass,
@@ -36,7 +36,7 @@ pub(in crate::execute::nodes) struct Turn {
 
 impl Turn {
     pub(in crate::execute::nodes) fn new(
-        common: &Arc<Common>,
+        context: &Arc<StepContext>,
         object: Kept,
         task: TaskId,
         pass: Pass,
@@ -46,12 +46,12 @@ impl Turn {
             Pass::Spread => kind::SPREAD,
         };
         let tag = Tag::new(task.0, object.id.0, kind);
-        Self { common: Arc::clone(common), object, tag, pass }
+        Self { context: Arc::clone(context), object, tag, pass }
     }
 
     /// The turn has come from all nodes that it comes from.
     fn has_come(&self, said: &[Said]) -> Result<(), Arc<NodeError>> {
-        let Common { cluster, poison, locations } = &*self.common;
+        let StepContext { cluster, poison, locations } = &*self.context;
         let mut failures = Vec::with_capacity(said.len() + 1);
         for said in said.iter().filter(|said| !said.note.is_empty()) {
             let read = notes::read(said, locations);
@@ -80,11 +80,11 @@ impl Body for PassTurn {
     }
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
-        let Turn { common, object, tag, .. } = self.0.take().expect(ONCE);
+        let Turn { context, object, tag, .. } = self.0.take().expect(ONCE);
         // This calls functions of the program, for the messages of its errors.
-        let note = common.poison.of_object(object.id).map(|failure| notes::of_failure(&failure));
+        let note = context.poison.of_object(object.id).map(|failure| notes::of_failure(&failure));
         let note = note.unwrap_or_default();
-        common.cluster.transfer(Arc::new(object.object), ends(later.completion()), |endpoint, _| {
+        context.cluster.transfer(Arc::new(object.object), ends(later.completion()), |endpoint, _| {
             self.1.iter().try_for_each(|target| endpoint.send_note(target.0, tag, BYTES, &note))
         });
         Ok(())
@@ -108,14 +108,14 @@ impl Body for AwaitTurn {
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
         let turn = self.0.take().expect(ONCE);
-        let (common, object, tag) = (Arc::clone(&turn.common), turn.object.clone(), turn.tag);
+        let (context, object, tag) = (Arc::clone(&turn.context), turn.object.clone(), turn.tag);
         let (bytes, completion) = (self.1 as usize * BYTES, later.completion());
         let then: Then = Box::new(move |result| {
             let result = result.and_then(|said| turn.has_come(&said));
             let_go(turn);
             end_all(vec![completion], &result);
         });
-        common.cluster.transfer(Arc::new(object.object), then, |endpoint, begun| {
+        context.cluster.transfer(Arc::new(object.object), then, |endpoint, begun| {
             begun.push(endpoint.expect(tag, MemoryMut::empty(), bytes)?);
             Ok(())
         });

@@ -13,7 +13,7 @@ const MOST: usize = 1024;
 
 /// The programs and checked shaders of a runtime.
 #[derive(Default)]
-pub(crate) struct Programs {
+pub(crate) struct ProgramCache {
     /// The programs of recordings for the processor, by the hashes of the recordings.
     host: Mutex<FxHashMap<u64, Arc<Program>>>,
     /// The programs of recordings for devices, by the addresses of the devices and the hashes of the
@@ -41,7 +41,7 @@ struct PreparedShader {
     program: DeviceProgram,
 }
 
-impl Programs {
+impl ProgramCache {
     /// The program of a recording.
     pub(crate) fn of(&self, recording: &Recording) -> Arc<Program> {
         let hash = recording.program_hash();
@@ -127,9 +127,9 @@ impl Programs {
     }
 }
 
-impl fmt::Debug for Programs {
+impl fmt::Debug for ProgramCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Programs({})", self.host.lock().len())
+        write!(f, "ProgramCache({})", self.host.lock().len())
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_kernel_that_comes_again_has_its_program_and_endless_kernels_need_bounded_memory() {
         let _deadline = deadline();
-        let programs = Programs::default();
+        let programs = ProgramCache::default();
         assert!(Arc::ptr_eq(&programs.of(&shift(1)), &programs.of(&shift(1))));
         for by in 0..3 * MOST as isize {
             assert!(programs.of(&shift(by)).is_of(&shift(by)));

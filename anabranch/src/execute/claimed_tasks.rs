@@ -18,14 +18,14 @@ const MOST: usize = 32;
 /// no such code (but for the messages of errors), and when the other task runs, nothing else is held.
 /// Functions that are called at the end of a task, and wakers, come after [`give_back`](Self::give_back).
 #[derive(Default)]
-pub(super) struct Following {
+pub(super) struct ClaimedTasks {
     /// The transfers, in the order in which they became ready.
     transfers: SmallVec<[Node; 4]>,
     /// At most one other task.
     other: Option<Node>,
 }
 
-impl Following {
+impl ClaimedTasks {
     /// Only this task, whatever its place is.
     pub(super) fn only(task: Node) -> Self {
         Self { transfers: SmallVec::new(), other: Some(task) }

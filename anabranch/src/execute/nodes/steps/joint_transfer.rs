@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use std::{mem, sync::Arc};
 
 /// Steps of one node that share a transfer, which begins with the last of them.
-pub(in crate::execute::nodes) struct Together {
+pub(in crate::execute::nodes) struct JointTransfer {
     steps: usize,
     begun: Mutex<Begun>,
 }
@@ -21,7 +21,7 @@ struct Begun {
     skipped: Option<Cause>,
 }
 
-impl Together {
+impl JointTransfer {
     pub(in crate::execute::nodes) fn new(steps: usize) -> Self {
         Self { steps, begun: Mutex::default() }
     }

@@ -26,8 +26,9 @@ const SAMPLE_EVERY: u64 = 64;
 /// The number of samples that are judged together.
 const SAMPLES: u32 = 64;
 
+/// What the runtime has seen of its tasks and of the habits of the program.
 #[derive(Debug)]
-pub(crate) struct Watchdog {
+pub(crate) struct Warnings {
     /// Tasks and standstills that last longer than this are reasons to warn.
     patience: Duration,
     state: Mutex<State>,
@@ -63,7 +64,7 @@ pub(crate) struct Progress<'a> {
     pub(crate) is_running: bool,
 }
 
-impl Watchdog {
+impl Warnings {
     pub(crate) fn new(patience: Duration) -> Self {
         let now = Instant::now();
         let state = State { completed: 0, changed: now, warned: false, running: HashMap::new() };
@@ -118,7 +119,7 @@ impl Watchdog {
 }
 
 impl State {
-    /// Looks for reasons to warn: see [`Watchdog::look`].
+    /// Looks for reasons to warn: see [`Warnings::look`].
     fn look<'a>(
         &mut self,
         patience: Duration,

@@ -37,9 +37,9 @@ const POST: Duration = Duration::from_millis(50);
 /// posted then.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// The methods of the node that the pacemaker calls.
-pub(super) trait Paced: Send + Sync + 'static {
-    fn pacemaker(&self) -> &Pacemaker;
+/// The methods of the node that the polling thread calls.
+pub(super) trait Polled: Send + Sync + 'static {
+    fn poll_thread(&self) -> &PollThread;
     /// Whether transfers are under way.
     fn is_busy(&self) -> bool;
     /// How often other threads have polled.
@@ -67,7 +67,7 @@ struct Stuck {
 impl Stuck {
     /// Looks again. A process that was stopped for long has not waited for long: a turn counts as at most
     /// `longest`.
-    fn time(&mut self, cluster: &impl Paced, longest: Duration) -> Duration {
+    fn time(&mut self, cluster: &impl Polled, longest: Duration) -> Duration {
         let (begun, returned) = cluster.calls();
         let since = self.looked.replace(Instant::now()).map_or(Duration::ZERO, |looked| looked.elapsed());
         if begun == returned || returned != self.returned {
@@ -80,7 +80,7 @@ impl Stuck {
 }
 
 #[derive(Default)]
-pub(super) struct Pacemaker {
+pub(super) struct PollThread {
     thread: Mutex<Option<JoinHandle<()>>>,
     ends: AtomicBool,
     /// Whether it sleeps, or is about to.
@@ -91,18 +91,18 @@ pub(super) struct Pacemaker {
 
 /// Starts the thread of this node. It polls at least once in each `interval`, so that the other nodes see
 /// that this one is alive.
-pub(super) fn start(cluster: &Arc<impl Paced>, interval: Option<Duration>, name: String) -> io::Result<()> {
+pub(super) fn start(cluster: &Arc<impl Polled>, interval: Option<Duration>, name: String) -> io::Result<()> {
     let shared = Arc::clone(cluster);
     let sleep = interval.map_or(LONGEST_SLEEP, |interval| LONGEST_SLEEP.min(interval / 2));
     // As long as a node that does not answer.
     let patience = interval.map(|interval| 8 * interval);
-    let run = move || shared.pacemaker().run(&*shared, sleep, patience);
-    *cluster.pacemaker().thread.lock() = Some(thread::Builder::new().name(name).spawn(run)?);
+    let run = move || shared.poll_thread().run(&*shared, sleep, patience);
+    *cluster.poll_thread().thread.lock() = Some(thread::Builder::new().name(name).spawn(run)?);
     Ok(())
 }
 
-impl Pacemaker {
-    fn run(&self, cluster: &impl Paced, sleep: Duration, patience: Option<Duration>) {
+impl PollThread {
+    fn run(&self, cluster: &impl Polled, sleep: Duration, patience: Option<Duration>) {
         let mut posted = Instant::now();
         let mut stuck = Stuck::default();
         // Since when nothing has happened, as far as this thread knows.
@@ -144,7 +144,7 @@ impl Pacemaker {
     }
 
     /// Polls. Goes on for a while if something happens. Returns whether anything did.
-    fn burst(&self, cluster: &impl Paced) -> bool {
+    fn burst(&self, cluster: &impl Polled) -> bool {
         if !cluster.poll_uncounted() {
             return false;
         }

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The generator SplitMix64: [Steele, Lea and Flood, 2014](https://doi.org/10.1145/2660193.2660195).
 #[derive(Debug)]
-pub(crate) struct Draw(AtomicU64);
+pub(crate) struct Random(AtomicU64);
 
-impl Draw {
+impl Random {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
     pub(crate) fn new(seed: u64) -> Self {
