@@ -26,11 +26,11 @@
 
 #![deny(unsafe_code)]
 
-mod contents;
 mod error;
 mod fold;
 mod host;
 mod leaves;
+mod liveness;
 mod number;
 mod operation;
 mod operator;
@@ -42,7 +42,7 @@ mod schedule;
 pub mod shader;
 mod steps;
 mod symbolic;
-mod uses;
+mod tape_contents;
 pub mod wgsl;
 
 pub use error::RecordError;

@@ -1,5 +1,7 @@
 //! Operators of reductions, and the numbers that they combine.
 
+use crate::number::Kind;
+
 /// What combines two values of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
@@ -15,6 +17,16 @@ pub enum Operator {
     And,
     /// The bits that one of the values has. Of no values it has none. It is for integers only.
     Or,
+}
+
+impl Operator {
+    /// Whether it combines numbers of a type.
+    pub fn is_for(self, kind: Kind) -> bool {
+        match self {
+            Self::Sum | Self::Product | Self::Min | Self::Max => kind != Kind::Bool,
+            Self::And | Self::Or => !matches!(kind, Kind::Bool | Kind::F32 | Kind::F64),
+        }
+    }
 }
 
 /// Numbers that operators combine.

@@ -30,8 +30,7 @@ pub struct Program {
     pub(crate) beside_rows: Vec<u32>,
     /// The number of registers of each type.
     pub(crate) registers: Registers,
-    /// The memory that each point of a block needs: that of the registers, and of elements that are put
-    /// together for all blocks.
+    /// The memory that each point of a block needs: that of the registers, and of gathered elements.
     pub(crate) bytes_of_point: usize,
     /// Where the result of each operation is.
     pub(crate) sources: Vec<Source>,

@@ -1,11 +1,11 @@
 //! What a closure has left on its tape.
 
 use crate::{
-    contents::{self, Combination, Contents, Operand},
     fold::{Fold, count, is_never, put_in_order},
     number::{Kind, Scalar},
     operation::{Edge, Id, Load, Operation, What},
     reduction::Reduction,
+    tape_contents::{self, Combination, Operand, TapeContents},
 };
 use rustc_hash::FxHasher;
 use std::{
@@ -149,13 +149,13 @@ impl Drop for Recording {
     fn drop(&mut self) {
         let Self { body, parameters, asked, .. } = self;
         let Body { operations, loads, operands, .. } = body;
-        contents::reuse(operations, loads, operands, parameters, asked);
+        tape_contents::reuse(operations, loads, operands, parameters, asked);
     }
 }
 
 impl Recording {
     /// Takes what is on a tape. What is left there has no meaning.
-    pub(crate) fn new(dimensions: usize, tape: &mut Contents) -> Self {
+    pub(crate) fn new(dimensions: usize, tape: &mut TapeContents) -> Self {
         let (mut operations, mut folds) = (mem::take(&mut tape.operations), mem::take(&mut tape.folds));
         let (loads, asked) = (mem::take(&mut tape.loads), mem::take(&mut tape.asked));
         let (operands, parameters) = (mem::take(&mut tape.operands), mem::take(&mut tape.parameters));

@@ -2,16 +2,6 @@
 
 use crate::{number::Kind, operator::Operator};
 
-impl Operator {
-    /// Whether it combines numbers of a type.
-    pub fn is_for(self, kind: Kind) -> bool {
-        match self {
-            Self::Sum | Self::Product | Self::Min | Self::Max => kind != Kind::Bool,
-            Self::And | Self::Or => !matches!(kind, Kind::Bool | Kind::F32 | Kind::F64),
-        }
-    }
-}
-
 /// A reduction of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reduction {

@@ -3,6 +3,7 @@
 
 use crate::{
     fold::Fold,
+    liveness::{Liveness, Product},
     number::Kind,
     operation::{Id, Load, Operation, Row, What},
     recording::Body,
@@ -10,7 +11,6 @@ use crate::{
         Action, Chains, Join, Link, Linkable, Loop, ProgramLoad, Registers, RowOfLoads, Scaled, Source, Step,
         Target, With,
     },
-    uses::{Product, Uses},
 };
 
 /// A program, as far as it is prepared.
@@ -18,7 +18,7 @@ pub(crate) struct Schedule<'a> {
     operations: &'a [Operation],
     all_loads: &'a [Load],
     folds: &'a [Fold],
-    uses: Uses,
+    liveness: Liveness,
     pub(crate) allocation: Allocation,
     pub(crate) steps: Vec<Step>,
     pub(crate) chains: Vec<Chains>,
@@ -45,7 +45,7 @@ impl<'a> Schedule<'a> {
             operations,
             all_loads: &body.loads,
             folds: &body.folds,
-            uses: Uses::new(body),
+            liveness: Liveness::new(body),
             allocation: Allocation::default(),
             steps: Vec::with_capacity(operations.len()),
             chains: Vec::new(),
@@ -70,7 +70,7 @@ impl<'a> Schedule<'a> {
 
     /// Adds an operation, if it needs a step: loads and literals are taken from where they are.
     fn place(&mut self, id: Id) {
-        if !self.uses.is_needed(id) || self.uses.is_inside(id) {
+        if !self.liveness.is_needed(id) || self.liveness.is_inside(id) {
             return;
         }
         let Operation { what, kind } = self.operations[id as usize];
@@ -110,7 +110,7 @@ impl<'a> Schedule<'a> {
     /// otherwise to a register.
     fn target(&mut self, id: Id, kind: Kind) -> Target {
         match self.outputs.iter().position(|&(_, result)| result == id) {
-            Some(output) if self.uses.is_needed_once(id) => Target::Output(output as u32),
+            Some(output) if self.liveness.is_needed_once(id) => Target::Output(output as u32),
             _ => {
                 let register = self.allocation.take(kind);
                 self.sources[id as usize] = Source::Register(register);
@@ -153,7 +153,7 @@ impl<'a> Schedule<'a> {
         let mut at = end;
         let first = loop {
             let linkable = Linkable::new(self.operations[at as usize]).expect("a chain consists of links");
-            let (continued, product) = (self.uses.continued(at), self.uses.product(at));
+            let (continued, product) = (self.liveness.continued(at), self.liveness.product(at));
             let so_far = match product {
                 Some(product) => linkable.other(product.operation),
                 None => continued.unwrap_or(linkable.operands[0]),
@@ -274,7 +274,7 @@ impl<'a> Schedule<'a> {
             else {
                 unreachable!("the state of a fold is in registers")
             };
-            let is_computed = self.uses.scope(state.next) == Some(fold)
+            let is_computed = self.liveness.scope(state.next) == Some(fold)
                 && !matches!(self.operations[state.next as usize].what, What::State(..));
             let next = match next {
                 Source::Register(next)
@@ -298,7 +298,7 @@ impl<'a> Schedule<'a> {
         copies.into_iter().for_each(|(kind, copy)| self.allocation.give_back(kind, copy));
         let is_state = |id: Id| states.iter().any(|state| state.now == id);
         (0..end).filter(|&id| !is_state(id)).for_each(|id| self.release(id, end));
-        for state in states.iter().filter(|state| !self.uses.is_needed(state.result)) {
+        for state in states.iter().filter(|state| !self.liveness.is_needed(state.result)) {
             if let Source::Register(register) = self.sources[state.now as usize] {
                 self.allocation.give_back(state.kind, register);
             }
@@ -308,7 +308,7 @@ impl<'a> Schedule<'a> {
     /// Frees the register of an input, if `user` is its last use.
     fn release(&mut self, input: Id, user: Id) {
         if let Source::Register(register) = self.sources[input as usize]
-            && self.uses.ends_at(input, user)
+            && self.liveness.ends_at(input, user)
         {
             self.allocation.give_back(self.operations[input as usize].kind, register);
         }

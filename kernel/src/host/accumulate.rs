@@ -7,9 +7,9 @@
 use super::{
     argument::{Argument, Loaded, number},
     arithmetic::Arithmetic,
-    banks::{Banks, IN_BANK},
     instructions::Token,
     operands::Operand,
+    registers::{Banks, IN_BANK},
 };
 use crate::{
     leaves::{LANES, LEAF, Leaves, combine_leaves},

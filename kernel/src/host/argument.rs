@@ -1,6 +1,6 @@
 //! What an operation computes with.
 
-use super::assembled::Assembled;
+use super::gathered::Gathered;
 use crate::number::{Number, Scalar, Slice, SliceMut};
 
 /// An input of an operation.
@@ -20,8 +20,8 @@ pub(super) enum Elements {
     Slice { number: u32, from: usize },
     /// One for all points.
     Same(Scalar),
-    /// One for each point, which were put together.
-    Assembled,
+    /// One for each point, which were gathered.
+    Gathered,
 }
 
 /// The elements of all loads.
@@ -30,8 +30,8 @@ pub(super) struct Loaded<'a> {
     pub(super) elements: &'a [Elements],
     /// The slices of operands. Several loads may share one.
     pub(super) slices: &'a [Slice<'a>],
-    /// Those that were put together.
-    pub(super) assembled: &'a [Assembled],
+    /// Those that were gathered.
+    pub(super) gathered: &'a [Gathered],
 }
 
 impl<'a> Loaded<'a> {
@@ -43,7 +43,7 @@ impl<'a> Loaded<'a> {
                 Argument::Block(&numbers(self.slices[number as usize])[from..])
             }
             Elements::Same(value) => Argument::Same(number(value)),
-            Elements::Assembled => Argument::Block(numbers(self.assembled[load as usize].slice(0))),
+            Elements::Gathered => Argument::Block(numbers(self.gathered[load as usize].slice(0))),
         }
     }
 }

@@ -6,9 +6,9 @@
 
 use super::{
     argument::Argument,
-    banks::{Bank, Banks},
     instructions::Token,
     loops::{map, zip},
+    registers::{Bank, Banks},
 };
 use crate::{
     number::Number,

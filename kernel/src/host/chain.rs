@@ -12,9 +12,9 @@
 
 use super::{
     argument::{Argument, Loaded, number, numbers_mut},
-    banks::{Bank, IN_BANK},
     lanes::Lanes,
     machine_code::{self, MachineCode},
+    registers::{Bank, IN_BANK},
 };
 use crate::{
     number::{Scalar, SliceMut},

@@ -3,15 +3,15 @@
 use super::{
     argument::{Argument, Elements, Loaded, number, numbers_mut},
     arithmetic::{Arithmetic, ConvertTo, combine, compare},
-    assembled::Assembled,
-    banks::{Banks, IN_BANK},
     chain::ChainsOfBlock,
+    gathered::Gathered,
     instructions::Token,
     lanes::Lanes,
     load::Place,
     loops::{map, select},
     machine_code::MachineCode,
     operands::Others,
+    registers::{Banks, IN_BANK},
 };
 use crate::{
     number::{Kind, Scalar, Slice, SliceMut},
@@ -32,8 +32,8 @@ pub(super) struct Execute<'a, 'b, 'o> {
     pub(super) elements: &'a mut [Elements],
     /// The slices of operands.
     pub(super) slices: &'a mut [Slice<'b>],
-    /// Those that were put together.
-    pub(super) assembled: &'a mut [Assembled],
+    /// Those that were gathered.
+    pub(super) gathered: &'a mut [Gathered],
     /// The counters of the folds.
     pub(super) counters: &'a mut [u32],
     /// The operands that elements are taken of.
@@ -89,7 +89,7 @@ impl Execute<'_, '_, '_> {
         let mut chains = ChainsOfBlock {
             chains: &self.program.chains[number as usize],
             parameters: self.parameters,
-            loaded: Loaded { elements: self.elements, slices: self.slices, assembled: self.assembled },
+            loaded: Loaded { elements: self.elements, slices: self.slices, gathered: self.gathered },
             done: 0,
             len: self.len,
             bank: T::bank_mut(self.banks),
@@ -121,8 +121,8 @@ impl Execute<'_, '_, '_> {
         let load = self.program.load(self.program.loads[at]);
         let place = &Place { point: self.point, parameters: self.parameters, counters: self.counters };
         self.elements[at] = load.find_in_turn(place, self.len, self.others, (self.slices, at as u32));
-        if let Elements::Assembled = self.elements[at] {
-            load.assemble(place, self.len, self.others, &mut self.assembled[at]);
+        if let Elements::Gathered = self.elements[at] {
+            load.gather(place, self.len, self.others, &mut self.gathered[at]);
         }
     }
 
@@ -258,7 +258,7 @@ impl Execute<'_, '_, '_> {
 
     #[inline]
     fn loaded(&self) -> Loaded<'_> {
-        Loaded { elements: self.elements, slices: self.slices, assembled: self.assembled }
+        Loaded { elements: self.elements, slices: self.slices, gathered: self.gathered }
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 
 use super::{
     argument::{Elements, number, numbers},
-    assembled::{Assemble, Assembled},
+    gathered::{Gather, Gathered},
     operands::Others,
 };
 use crate::{
@@ -80,7 +80,7 @@ impl Load {
         match self.row() {
             Row::Same => Elements::Same(self.find_one(self.first(place), place.parameters, others)),
             Row::Contiguous => unreachable!("elements that lie one after the other are in a row"),
-            Row::Apart => Elements::Assembled,
+            Row::Apart => Elements::Gathered,
         }
     }
 
@@ -101,9 +101,9 @@ impl Load {
                     slices[number as usize] = slice;
                     Elements::Slice { number, from: 0 }
                 }
-                None => Elements::Assembled,
+                None => Elements::Gathered,
             },
-            Row::Apart => Elements::Assembled,
+            Row::Apart => Elements::Gathered,
         }
     }
 
@@ -164,36 +164,36 @@ impl Load {
         panic!("operand {} gave no element at {at:?}", self.operand)
     }
 
-    /// Puts the elements of a block together.
-    pub(super) fn assemble(&self, place: &Place<'_>, len: usize, others: &Others<'_>, to: &mut Assembled) {
+    /// Gathers the elements of a block.
+    pub(super) fn gather(&self, place: &Place<'_>, len: usize, others: &Others<'_>, to: &mut Gathered) {
         match self.kind {
-            Kind::F32 => self.assemble_numbers::<f32>(place, len, others, to),
-            Kind::F64 => self.assemble_numbers::<f64>(place, len, others, to),
-            Kind::I32 => self.assemble_numbers::<i32>(place, len, others, to),
-            Kind::U32 => self.assemble_numbers::<u32>(place, len, others, to),
-            Kind::I64 => self.assemble_numbers::<i64>(place, len, others, to),
-            Kind::U64 => self.assemble_numbers::<u64>(place, len, others, to),
+            Kind::F32 => self.gather_numbers::<f32>(place, len, others, to),
+            Kind::F64 => self.gather_numbers::<f64>(place, len, others, to),
+            Kind::I32 => self.gather_numbers::<i32>(place, len, others, to),
+            Kind::U32 => self.gather_numbers::<u32>(place, len, others, to),
+            Kind::I64 => self.gather_numbers::<i64>(place, len, others, to),
+            Kind::U64 => self.gather_numbers::<u64>(place, len, others, to),
             Kind::Bool => unreachable!("no operand has masks"),
         }
     }
 
-    fn assemble_numbers<T: Assemble>(
+    fn gather_numbers<T: Gather>(
         &self,
         place: &Place<'_>,
         len: usize,
         others: &Others<'_>,
-        to: &mut Assembled,
+        to: &mut Gathered,
     ) {
         let to = T::emptied(to);
         match self.row() {
-            Row::Contiguous => self.assemble_runs(self.along[2].first(place), place, len, others, to),
+            Row::Contiguous => self.gather_runs(self.along[2].first(place), place, len, others, to),
             Row::Same => unreachable!("one element for all points needs no list"),
-            Row::Apart => self.assemble_apart(place, len, others, to),
+            Row::Apart => self.gather_apart(place, len, others, to),
         }
     }
 
-    /// Puts together elements that lie apart from each other.
-    fn assemble_apart<T: Number>(&self, place: &Place<'_>, len: usize, others: &Others<'_>, to: &mut Vec<T>) {
+    /// Gathers elements that lie apart from each other.
+    fn gather_apart<T: Number>(&self, place: &Place<'_>, len: usize, others: &Others<'_>, to: &mut Vec<T>) {
         let extent = self.extent(others);
         let (mut at, steps) =
             (self.first(place), self.along.map(|along| isize::from(along.point == Some(2))));
@@ -208,7 +208,7 @@ impl Load {
 
     /// Appends `len` elements to a list, from coordinate `x` on. They lie one after the other as far as they
     /// are inside of the buffer, and in one box of the region.
-    pub(super) fn assemble_runs<T: Number>(
+    pub(super) fn gather_runs<T: Number>(
         &self,
         x: isize,
         place: &Place<'_>,

@@ -1,7 +1,7 @@
-//! The memory of a program while it runs: its registers, a block for each load that has to be put together,
+//! The memory of a program while it runs: its registers, a block for each load that has to be gathered,
 //! and the rows of loads with their padded copies.
 
-use super::{accumulate::Accumulators, assembled::Assembled, banks::Banks, rows::Rows};
+use super::{accumulate::Accumulators, gathered::Gathered, registers::Banks, rows::Rows};
 use crate::program::Program;
 
 /// The memory that a thread runs programs in. It keeps the most that any of them has needed.
@@ -9,7 +9,7 @@ use crate::program::Program;
 pub struct Memory {
     pub(super) banks: Banks,
     /// Those of each load that the program needs.
-    pub(super) assembled: Vec<Assembled>,
+    pub(super) gathered: Vec<Gathered>,
     /// The rows of loads, with their padded copies.
     pub(super) rows: Rows,
     /// The counters of the folds.
@@ -24,6 +24,6 @@ impl Memory {
         let loads = &program.loads;
         let folds = program.body.folds.len();
         self.counters.resize(folds.max(self.counters.len()), 0);
-        self.assembled.resize_with(loads.len().max(self.assembled.len()), Assembled::default);
+        self.gathered.resize_with(loads.len().max(self.gathered.len()), Gathered::default);
     }
 }

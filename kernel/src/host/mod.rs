@@ -1,7 +1,7 @@
 //! Programs on the processor: a row of points in blocks, and each step for a whole block at once.
 //!
 //! A block is short enough that the results of all operations stay in the cache, and long enough that
-//! choosing the loop of an operation costs little. [`walk`] goes through the points, [`rows`], [`padded`]
+//! choosing the loop of an operation costs little. [`run`] goes through the points, [`rows`], [`padded`]
 //! and [`load`] find the elements, [`execute`] computes, and repeats the turns of folds. Sums, differences
 //! and products of floats are done in [`chain`]s, whose intermediate results never leave the vector
 //! registers, or by [`machine_code`] that is made for them. For all other operations [`arithmetic`] says what
@@ -11,10 +11,9 @@
 mod accumulate;
 mod argument;
 mod arithmetic;
-mod assembled;
-mod banks;
 mod chain;
 mod execute;
+mod gathered;
 mod instructions;
 mod lanes;
 mod load;
@@ -25,8 +24,9 @@ mod machine_code;
 mod memory;
 mod operands;
 mod padded;
+mod registers;
 mod rows;
-mod walk;
+mod run;
 
 pub use instructions::Instructions;
 pub(crate) use machine_code::MachineCode;

@@ -1,7 +1,7 @@
 //! What stands for machine code where chains have none: on other processors than x86-64, and on systems
 //! without the memory calls of Unix.
 
-use super::{banks::Bank, instructions::Instructions};
+use super::{instructions::Instructions, registers::Bank};
 use crate::{
     number::{Number, SliceMut},
     program::Program,

@@ -5,7 +5,7 @@
 //! rows of points, so a copy stays until another row needs its memory.
 
 use super::{
-    assembled::{Assemble, Assembled},
+    gathered::{Gather, Gathered},
     load::Place,
     operands::Others,
 };
@@ -38,7 +38,7 @@ struct PaddedRow {
     contents: Option<Contents>,
     len: usize,
     /// The elements, after `front` others.
-    values: Assembled,
+    values: Gathered,
     front: usize,
     /// The last block that took elements of it.
     last_block: u64,
@@ -155,7 +155,7 @@ impl PaddedRow {
         }
     }
 
-    fn fill_with<T: Assemble>(
+    fn fill_with<T: Gather>(
         &mut self,
         load: &Load,
         contents: Contents,
@@ -170,6 +170,6 @@ impl PaddedRow {
         let to_line = values.as_ptr().align_offset(LINE).min(line);
         self.front = (to_line + line - before) % line;
         values.resize(self.front, T::default());
-        load.assemble_runs(contents.least, place, self.len, others, values);
+        load.gather_runs(contents.least, place, self.len, others, values);
     }
 }

@@ -79,8 +79,8 @@ enum Taken {
     Padded(usize),
     /// From a padded copy that no block has made yet.
     NewlyPadded(Contents),
-    /// The block puts the elements of each load together.
-    Assembled,
+    /// The block gathers the elements of each load.
+    Gathered,
 }
 
 impl Rows {
@@ -167,7 +167,7 @@ impl Rows {
                 let copy = self.padded.find(contents, *len + row.spread);
                 copy.map_or(Taken::NewlyPadded(contents), Taken::Padded)
             } else {
-                Taken::Assembled
+                Taken::Gathered
             };
         }
         for row in &mut self.rows {
@@ -202,7 +202,7 @@ impl Rows {
                     slices.push(self.padded.slice(number));
                 }
                 Taken::NewlyPadded(_) => unreachable!("the copy was made"),
-                Taken::Assembled => {}
+                Taken::Gathered => {}
             }
         }
     }

@@ -4,7 +4,7 @@ use super::{
     tape::Tape,
     value::{IntoValue, Mask},
 };
-use crate::{contents::Combination, number::Number, operator::Operator};
+use crate::{number::Number, operator::Operator, tape_contents::Combination};
 use std::marker::PhantomData;
 
 impl Tape {

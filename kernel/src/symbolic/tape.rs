@@ -2,11 +2,11 @@
 //! [`value`](super::value).
 
 use crate::{
-    contents::{self, Combination, Contents, Operand},
     error::RecordError,
     number::{Kind, Number, Scalar},
     operation::{Edge, Id, Load, Operation, What},
     recording::Recording,
+    tape_contents::{self, Combination, Operand, TapeContents},
 };
 use std::{cell::RefCell, panic::Location};
 
@@ -14,7 +14,7 @@ use std::{cell::RefCell, panic::Location};
 /// used.
 pub struct Tape {
     dimensions: usize,
-    contents: RefCell<Box<Contents>>,
+    contents: RefCell<Box<TapeContents>>,
 }
 
 impl Tape {
@@ -24,7 +24,7 @@ impl Tape {
     /// If there are more.
     pub fn new(dimensions: usize) -> Self {
         assert!(dimensions <= 3, "{dimensions} dimensions: a recorded kernel has up to 3");
-        let mut contents = contents::take_spare();
+        let mut contents = tape_contents::take_spare();
         contents.operations.reserve(32);
         contents.scopes.reserve(32);
         contents.loads.reserve(16);
@@ -47,7 +47,7 @@ impl Tape {
     pub fn finish(self) -> Result<Recording, RecordError> {
         let mut contents = self.contents.into_inner();
         let recording = contents.check().map(|()| Recording::new(self.dimensions, &mut contents));
-        contents::keep(contents);
+        tape_contents::keep(contents);
         recording
     }
 

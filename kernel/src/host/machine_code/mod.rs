@@ -19,8 +19,8 @@ mod translate;
 
 use super::{
     argument::numbers_mut,
-    banks::{Bank, IN_BANK},
     instructions::Instructions,
+    registers::{Bank, IN_BANK},
 };
 use crate::{
     number::{Kind, Number, SliceMut},

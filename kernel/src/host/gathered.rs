@@ -2,9 +2,9 @@
 
 use crate::number::{Number, Slice};
 
-/// Elements that were put together.
+/// Elements that were gathered in a list.
 #[derive(Debug, Default)]
-pub(super) enum Assembled {
+pub(super) enum Gathered {
     #[default]
     Nothing,
     F32(Vec<f32>),
@@ -15,15 +15,15 @@ pub(super) enum Assembled {
     U64(Vec<u64>),
 }
 
-/// A number, and where its elements are put together.
-pub(super) trait Assemble: Number {
+/// A number, and the list where its elements are gathered.
+pub(super) trait Gather: Number {
     /// An empty list, whose elements will be those of the load.
-    fn emptied(assembled: &mut Assembled) -> &mut Vec<Self>;
+    fn emptied(gathered: &mut Gathered) -> &mut Vec<Self>;
 }
 
-macro_rules! assembled {
+macro_rules! gathered {
     ($($kind:ident $number:ident),*) => {
-        impl Assembled {
+        impl Gathered {
             /// The elements from this one on.
             #[inline]
             pub(super) fn slice(&self, from: usize) -> Slice<'_> {
@@ -35,12 +35,12 @@ macro_rules! assembled {
         }
 
         $(
-            impl Assemble for $number {
-                fn emptied(assembled: &mut Assembled) -> &mut Vec<Self> {
-                    if !matches!(assembled, Assembled::$kind(_)) {
-                        *assembled = Assembled::$kind(Vec::new());
+            impl Gather for $number {
+                fn emptied(gathered: &mut Gathered) -> &mut Vec<Self> {
+                    if !matches!(gathered, Gathered::$kind(_)) {
+                        *gathered = Gathered::$kind(Vec::new());
                     }
-                    let Assembled::$kind(values) = assembled else { unreachable!("the list has this type now") };
+                    let Gathered::$kind(values) = gathered else { unreachable!("the list has this type now") };
                     values.clear();
                     values
                 }
@@ -49,4 +49,4 @@ macro_rules! assembled {
     };
 }
 
-assembled!(F32 f32, F64 f64, I32 i32, U32 u32, I64 i64, U64 u64);
+gathered!(F32 f32, F64 f64, I32 i32, U32 u32, I64 i64, U64 u64);

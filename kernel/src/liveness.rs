@@ -1,4 +1,4 @@
-//! What needs the result of each operation, and until when.
+//! The liveness of results: what needs each one, and until when. It also finds the chains among the operations.
 //!
 //! The operations of a kernel become chains where they can: see [`Link`](crate::steps::Link). In each
 //! operation of a chain after the first, one operand is the result of the operation before. It is the
@@ -27,7 +27,7 @@ use crate::{
 pub(crate) const RESULT: Id = Id::MAX;
 
 /// What is known of the operations of a recording before it is a program.
-pub(crate) struct Uses {
+pub(crate) struct Liveness {
     /// The last use of the result of each operation: the last operation at whose place it is used, or
     /// [`RESULT`]; `None` if nothing needs the result. The operations of a chain are done at the place of its
     /// last one.
@@ -44,11 +44,11 @@ pub(crate) struct Uses {
     scopes: Vec<Option<u32>>,
 }
 
-impl Uses {
+impl Liveness {
     pub(crate) fn new(body: &Body) -> Self {
         let (count, scopes) = (counts(body), body.scopes());
         let operations = &body.operations;
-        let mut uses = Self {
+        let mut liveness = Self {
             last: vec![None; operations.len()],
             continued: vec![None; operations.len()],
             products: vec![None; operations.len()],
@@ -57,14 +57,14 @@ impl Uses {
             scopes: Vec::new(),
         };
         for &(_, id) in &body.stores {
-            uses.last[id as usize] = Some(RESULT);
+            liveness.last[id as usize] = Some(RESULT);
         }
         // The place of each operation.
         let mut place: Vec<Id> = (0..operations.len() as Id).collect();
         for id in (0..operations.len()).rev().filter(|&id| count[id] > 0) {
             body.inputs(id as Id, |input| {
                 let used = repeated(body, &scopes, input, id).unwrap_or(place[id]);
-                let last = &mut uses.last[input as usize];
+                let last = &mut liveness.last[input as usize];
                 *last = (*last).max(Some(used));
             });
             let Some(linkable) = Linkable::new(operations[id]) else { continue };
@@ -83,14 +83,14 @@ impl Uses {
             let scaled = product.map(|product| product.operation);
             let continued =
                 both.into_iter().find(|operand| Some(*operand) != scaled && can_be_inside(operand));
-            (uses.products[id], uses.continued[id]) = (product, continued);
+            (liveness.products[id], liveness.continued[id]) = (product, continued);
             for operand in scaled.into_iter().chain(continued) {
-                uses.is_inside[operand as usize] = true;
+                liveness.is_inside[operand as usize] = true;
                 place[operand as usize] = place[id];
             }
         }
-        (uses.count, uses.scopes) = (count, scopes);
-        uses
+        (liveness.count, liveness.scopes) = (count, scopes);
+        liveness
     }
 
     /// The fold in whose turns an operation is done.
@@ -172,7 +172,7 @@ fn repeated(body: &Body, scopes: &[Option<u32>], input: Id, user: usize) -> Opti
     end
 }
 
-/// See [`Uses::count`].
+/// See [`Liveness::count`].
 fn counts(body: &Body) -> Vec<u32> {
     let mut count = vec![0; body.operations.len()];
     for &(_, id) in &body.stores {

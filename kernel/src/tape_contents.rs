@@ -34,12 +34,12 @@ const MOST_SPARE: usize = 256;
 thread_local! {
     /// What the last tape and the last recording of this thread have left, without elements: the next tape
     /// uses their memory.
-    static SPARE: RefCell<Option<Box<Contents>>> = const { RefCell::new(None) };
+    static SPARE: RefCell<Option<Box<TapeContents>>> = const { RefCell::new(None) };
 }
 
 /// What is on a tape.
 #[derive(Default)]
-pub(crate) struct Contents {
+pub(crate) struct TapeContents {
     pub(crate) operations: Vec<Operation>,
     /// The numbers of operations that are on the tape, except loads and literals: a second operation with the
     /// same inputs is the same one.
@@ -66,19 +66,19 @@ pub(crate) struct Contents {
 }
 
 /// Takes what the last tape of this thread has left: no elements, and memory for some.
-pub(crate) fn take_spare() -> Box<Contents> {
+pub(crate) fn take_spare() -> Box<TapeContents> {
     // A thread that ends may have nothing spare any more.
     SPARE.try_with(RefCell::take).ok().flatten().unwrap_or_default()
 }
 
 /// Keeps what a tape has left for the next tape of this thread.
-pub(crate) fn keep(mut contents: Box<Contents>) {
+pub(crate) fn keep(mut contents: Box<TapeContents>) {
     contents.clear();
     // Without it, the next tape asks for memory.
     let _ = SPARE.try_with(|spare| spare.replace(Some(contents)));
 }
 
-impl Contents {
+impl TapeContents {
     /// Whether the kernel is right.
     pub(crate) fn check(&mut self) -> Result<(), RecordError> {
         if let Some(error) = self.error.take() {

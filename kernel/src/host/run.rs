@@ -1,16 +1,16 @@
-//! The way through the points: row by row, in blocks.
+//! The run of a program: the way through the points, row by row and in blocks.
 
 use super::{
     accumulate::Values,
     argument::{Elements, Loaded, number},
     arithmetic::Arithmetic,
-    banks::{Banks, IN_BANK, block_len},
     execute::Execute,
     instructions::{Instructions, Token},
     load::Place,
     machine_code::MachineCode,
     memory::Memory,
     operands::{Operand, Operands, Others},
+    registers::{Banks, IN_BANK, block_len},
     rows::{Rows, Slices},
 };
 use crate::{
@@ -135,17 +135,17 @@ impl Block<'_> {
     /// element.
     fn compute(&self, operands: &mut Operands<'_>, memory: &mut Memory, token: Token) -> usize {
         let Self { program, machine_code, parameters, ref point, .. } = *self;
-        let Memory { banks, assembled, rows, counters, accumulators } = memory;
+        let Memory { banks, gathered, rows, counters, accumulators } = memory;
         let Operands { others, outputs } = operands;
         let place = Place { point, parameters, counters };
         let (mut outputs, mut len) = self.outputs(outputs);
         rows.prepare(program, &place, &mut len, others);
         let (mut slices, mut elements) = (Slices::new(), SmallVec::<[Elements; 24]>::new());
-        elements.resize(program.loads.len(), Elements::Assembled);
+        elements.resize(program.loads.len(), Elements::Gathered);
         self.find(&place, &mut len, (others, rows), &mut slices, &mut elements);
-        for ((load, elements), assembled) in program.loads.iter().zip(&elements).zip(&mut *assembled) {
-            if let (Elements::Assembled, false) = (elements, load.is_in_loop) {
-                program.load(*load).assemble(&place, len, others, assembled);
+        for ((load, elements), gathered) in program.loads.iter().zip(&elements).zip(&mut *gathered) {
+            if let (Elements::Gathered, false) = (elements, load.is_in_loop) {
+                program.load(*load).gather(&place, len, others, gathered);
             }
         }
         Execute {
@@ -156,7 +156,7 @@ impl Block<'_> {
             banks,
             elements: &mut elements,
             slices: &mut slices,
-            assembled,
+            gathered,
             counters,
             others,
             outputs: &mut outputs,
@@ -165,7 +165,7 @@ impl Block<'_> {
         }
         .run();
         if !program.reductions.is_empty() {
-            let loaded = Loaded { elements: &elements, slices: &slices, assembled };
+            let loaded = Loaded { elements: &elements, slices: &slices, gathered };
             accumulators.add(program, &Values { token, parameters, banks, loaded }, len);
         }
         len
