@@ -16,7 +16,7 @@
 //!    a register, if nothing else needs it and the program takes no element of the operand.
 //! 4. [`Program::run`] goes through the points. For each block it finds the elements, which mostly lie one
 //!    after the other in an operand, and computes one step after the other. Then it copies results to
-//!    operands that it has taken elements of. The turns of a fold are repeated for each block.
+//!    operands that it has taken elements of. The iterations of a fold are repeated for each block.
 //! 5. On x86-64 with AVX-512 or AVX2, on Unix, the first run turns the chains into machine code, in some ten
 //!    microseconds. If the system does not allow a process to make code, and elsewhere, a loop goes through the
 //!    links of the chains.

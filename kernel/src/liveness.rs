@@ -40,7 +40,7 @@ pub(crate) struct Liveness {
     is_inside: Vec<bool>,
     /// How many operations need the result of each one, and how many operands are set to it.
     count: Vec<u32>,
-    /// The fold in whose turns each operation is done.
+    /// The fold in whose iterations each operation is done.
     scopes: Vec<Option<u32>>,
 }
 
@@ -93,7 +93,7 @@ impl Liveness {
         liveness
     }
 
-    /// The fold in whose turns an operation is done.
+    /// The fold in whose iterations an operation is done.
     pub(crate) fn scope(&self, id: Id) -> Option<u32> {
         self.scopes[id as usize]
     }
@@ -158,8 +158,8 @@ impl Product {
 fn repeated(body: &Body, scopes: &[Option<u32>], input: Id, user: usize) -> Option<Id> {
     let of = scopes[input as usize];
     let mut by = match body.operations[user].what {
-        // The first state is taken before the first turn.
-        What::Turn(fold) => body.folds[fold as usize].parent,
+        // The first state is taken before the first iteration.
+        What::BeginIteration(fold) => body.folds[fold as usize].parent,
         // The result is a register of the fold, which is beside it.
         What::Folded(..) => return None,
         _ => scopes[user],

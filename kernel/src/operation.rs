@@ -29,9 +29,9 @@ impl Hash for Operation {
             What::Compare(compare, a, b) => (5, compare as u64, [a, b, 0]),
             What::Select(a, b, c) => (6, 0, [a, b, c]),
             What::Convert(a) => (7, 0, [a, 0, 0]),
-            What::Turn(fold) => (8, 0, [fold, 0, 0]),
+            What::BeginIteration(fold) => (8, 0, [fold, 0, 0]),
             What::State(fold, at) => (9, 0, [fold, at, 0]),
-            What::EndTurn(fold) => (10, 0, [fold, 0, 0]),
+            What::EndIteration(fold) => (10, 0, [fold, 0, 0]),
             What::Folded(fold, at) => (11, 0, [fold, at, 0]),
         };
         let [a, b, c] = [a, b, c].map(u64::from);
@@ -57,13 +57,13 @@ pub(crate) enum What {
     Select(Id, Id, Id),
     /// The value as another type of number.
     Convert(Id),
-    /// Begins a turn of a fold. The result is the counter.
-    Turn(u32),
-    /// A value of the state of a fold at the beginning of a turn: the numbers of both.
+    /// Begins an iteration of a fold. The result is the counter.
+    BeginIteration(u32),
+    /// A value of the state of a fold at the beginning of an iteration: the numbers of both.
     State(u32, u32),
-    /// Ends a turn of a fold. It has no result.
-    EndTurn(u32),
-    /// A value of the state of a fold after the last turn.
+    /// Ends an iteration of a fold. It has no result.
+    EndIteration(u32),
+    /// A value of the state of a fold after the last iteration.
     Folded(u32, u32),
 }
 
@@ -78,7 +78,9 @@ impl What {
     pub(crate) fn inputs_mut(&mut self) -> [Option<&mut Id>; 3] {
         match self {
             Self::Load(_) | Self::Parameter(_) | Self::Index(_) => [None, None, None],
-            Self::Turn(_) | Self::State(..) | Self::EndTurn(_) | Self::Folded(..) => [None, None, None],
+            Self::BeginIteration(_) | Self::State(..) | Self::EndIteration(_) | Self::Folded(..) => {
+                [None, None, None]
+            }
             Self::Unary(_, a) | Self::Convert(a) => [Some(a), None, None],
             Self::Binary(_, a, b) | Self::Compare(_, a, b) => [Some(a), Some(b), None],
             Self::Select(a, b, c) => [Some(a), Some(b), Some(c)],

@@ -119,26 +119,28 @@ impl Body {
     #[inline]
     pub(crate) fn inputs(&self, id: Id, mut f: impl FnMut(Id)) {
         match self.operations[id as usize].what {
-            What::Turn(fold) => self.folds[fold as usize].states.iter().for_each(|state| f(state.first)),
-            What::EndTurn(fold) => {
+            What::BeginIteration(fold) => {
+                self.folds[fold as usize].states.iter().for_each(|state| f(state.first))
+            }
+            What::EndIteration(fold) => {
                 let fold = &self.folds[fold as usize];
                 fold.states.iter().flat_map(|state| [state.next, state.now]).for_each(&mut f);
-                f(fold.turn);
+                f(fold.begin);
             }
             What::Folded(fold, _) => f(self.folds[fold as usize].end),
             what => what.inputs().for_each(f),
         }
     }
 
-    /// The fold in whose turns each operation is done.
+    /// The fold in whose iterations each operation is done.
     pub(crate) fn scopes(&self) -> Vec<Option<u32>> {
         let mut now = None;
         let scope = |operation: &Operation| match operation.what {
-            What::Turn(fold) => {
+            What::BeginIteration(fold) => {
                 now = Some(fold);
                 now
             }
-            What::EndTurn(fold) => mem::replace(&mut now, self.folds[fold as usize].parent),
+            What::EndIteration(fold) => mem::replace(&mut now, self.folds[fold as usize].parent),
             _ => now,
         };
         self.operations.iter().map(scope).collect()

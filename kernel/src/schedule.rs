@@ -88,8 +88,8 @@ impl<'a> Schedule<'a> {
                     self.sources[id as usize] = Source::Register(self.copy(Source::Load(load), kind));
                 }
             }
-            What::Turn(fold) => self.begin(id, fold),
-            What::EndTurn(fold) => self.end(id, fold),
+            What::BeginIteration(fold) => self.begin(id, fold),
+            What::EndIteration(fold) => self.end(id, fold),
             // Their sources are known from the beginning of the fold.
             What::State(..) | What::Folded(..) => {}
             _ => {
@@ -243,10 +243,10 @@ impl<'a> Schedule<'a> {
         register
     }
 
-    /// Begins the turns of a fold, whose state has registers of its own until all results of the fold have
-    /// been used.
-    fn begin(&mut self, turn: Id, fold: u32) {
-        self.sources[turn as usize] = Source::Counter(fold);
+    /// Begins the iterations of a fold, whose state has registers of its own until all results of the fold
+    /// have been used.
+    fn begin(&mut self, begin: Id, fold: u32) {
+        self.sources[begin as usize] = Source::Counter(fold);
         let states = &self.folds[fold as usize].states;
         for state in states {
             let register = self.copy(self.sources[state.first as usize], state.kind);
@@ -254,7 +254,7 @@ impl<'a> Schedule<'a> {
                 self.sources[id as usize] = Source::Register(register);
             }
         }
-        states.iter().for_each(|state| self.release(state.first, turn));
+        states.iter().for_each(|state| self.release(state.first, begin));
         let number = self.loops.len() as u32;
         self.steps.push(Step { action: Action::Loop(number), kind: Kind::U32 });
         self.loops.push(Loop { fold, end: 0, loads: Vec::new(), swaps: Vec::new() });
@@ -262,8 +262,8 @@ impl<'a> Schedule<'a> {
         self.ended = self.steps.len();
     }
 
-    /// Ends a turn. What it has computed changes places with the state, so that nothing is copied. What is
-    /// not computed in the turn, or is needed for several values of the state, is copied before.
+    /// Ends an iteration. What it has computed changes places with the state, so that nothing is copied. What
+    /// is not computed in the iteration, or is needed for several values of the state, is copied before.
     fn end(&mut self, end: Id, fold: u32) {
         let states = &self.folds[fold as usize].states;
         let mut swaps: Vec<(Kind, [u32; 2])> = Vec::new();
@@ -292,8 +292,8 @@ impl<'a> Schedule<'a> {
             swaps.push((state.kind, [now, next]));
         }
         let number = self.open.pop().expect("a fold that ends has begun");
-        let turns = &mut self.loops[number as usize];
-        (turns.end, turns.swaps) = (self.steps.len(), swaps);
+        let iterations = &mut self.loops[number as usize];
+        (iterations.end, iterations.swaps) = (self.steps.len(), swaps);
         self.ended = self.steps.len();
         copies.into_iter().for_each(|(kind, copy)| self.allocation.give_back(kind, copy));
         let is_state = |id: Id| states.iter().any(|state| state.now == id);

@@ -34,7 +34,7 @@ pub(crate) enum Target {
 pub(crate) struct ProgramLoad {
     /// Its number in the recording.
     pub(crate) number: u32,
-    /// Whether its elements differ from turn to turn of a fold.
+    /// Whether its elements differ between the iterations of a fold.
     pub(crate) is_in_loop: bool,
 }
 
@@ -67,16 +67,16 @@ pub(crate) enum Action {
     Chains(u32),
 }
 
-/// The turns of a fold.
+/// The iterations of a fold.
 #[derive(Clone, Debug)]
 pub(crate) struct Loop {
     pub(crate) fold: u32,
-    /// The step behind the last one of a turn.
+    /// The step behind the last one of an iteration.
     pub(crate) end: usize,
-    /// The program's loads that differ from turn to turn.
+    /// The program's loads that differ between iterations.
     pub(crate) loads: Vec<u32>,
-    /// What each turn leaves for the next one: two registers of a type, which change their places. The first
-    /// one has the state.
+    /// What each iteration leaves for the next one: two registers of a type, which change their places. The
+    /// first one has the state.
     pub(crate) swaps: Vec<(Kind, [u32; 2])>,
 }
 

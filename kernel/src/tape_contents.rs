@@ -175,7 +175,7 @@ impl TapeContents {
         self.error.get_or_insert(RecordError::OutsideOfFold { fold });
     }
 
-    /// Begins a fold. Returns its number, and the values of its state in a turn.
+    /// Begins a fold. Returns its number, and the values of its state in an iteration.
     pub(crate) fn open(
         &mut self,
         range: [u32; 2],
@@ -184,7 +184,7 @@ impl TapeContents {
     ) -> (u32, Vec<Id>) {
         let (fold, parent) = (self.folds.len() as u32, self.open.last().copied());
         firsts.iter().for_each(|&(first, _)| self.expect_inside(first));
-        let turn = self.push(Operation { what: What::Turn(fold), kind: Kind::U32 }, Some(fold));
+        let begin = self.push(Operation { what: What::BeginIteration(fold), kind: Kind::U32 }, Some(fold));
         let states: Vec<State> = (0..)
             .zip(firsts)
             .map(|(at, &(first, kind))| {
@@ -193,18 +193,18 @@ impl TapeContents {
             })
             .collect();
         let now = states.iter().map(|state| state.now).collect();
-        self.folds.push(Fold { range, parent, turn, end: turn, states });
+        self.folds.push(Fold { range, parent, begin, end: begin, states });
         self.folded.push(at);
         self.open.push(fold);
         (fold, now)
     }
 
-    /// Ends a fold. Returns the values of its state after the last turn.
+    /// Ends a fold. Returns the values of its state after the last iteration.
     pub(crate) fn close(&mut self, fold: u32, next: &[(Id, Kind)]) -> Vec<Id> {
         next.iter().for_each(|&(next, _)| self.expect_inside(next));
         self.open.pop();
         let parent = self.open.last().copied();
-        let end = self.push(Operation { what: What::EndTurn(fold), kind: Kind::U32 }, Some(fold));
+        let end = self.push(Operation { what: What::EndIteration(fold), kind: Kind::U32 }, Some(fold));
         let results: Vec<Id> = (0..)
             .zip(next)
             .map(|(at, &(_, kind))| self.push(Operation { what: What::Folded(fold, at), kind }, parent))

@@ -71,7 +71,7 @@ fn a_matrix_product_of_any_length_is_one_program_and_has_the_bits_of_loops() {
             }
         }
     }
-    // The sum is one chain: nothing is copied from turn to turn.
+    // The sum is one chain: nothing is copied from one iteration to the next.
     assert_eq!(Program::new(&first).size(), (2, 2));
 }
 
@@ -96,7 +96,7 @@ fn a_state_has_values_of_different_types_and_all_change_at_once() {
 }
 
 #[test]
-fn what_a_turn_does_not_change_is_computed_once() {
+fn what_an_iteration_does_not_change_is_computed_once() {
     let _deadline = deadline();
     let tape = Tape::new(1);
     let (u, v) = (tape.input::<f32, 1>(), tape.output::<f32, 1>());
@@ -159,14 +159,14 @@ fn mistakes_of_folds_name_the_lines() {
     let v = tape.output::<u32, 1>();
     v.set(v.fold(0..usize::MAX, 0, |sum: Value<'_, u32>, _| sum + 1));
     let large = line!() - 1;
-    let error = tape.finish().expect_err("there are too many turns");
+    let error = tape.finish().expect_err("there are too many iterations");
     assert!(
         matches!(error, RecordError::NumberTooLarge { .. }) && error.to_string().starts_with(&line(large))
     );
 }
 
 #[test]
-fn accesses_of_folds_have_the_numbers_of_all_turns_and_none_without_turns() {
+fn accesses_of_folds_have_the_numbers_of_all_iterations_and_none_without_iterations() {
     let _deadline = deadline();
     let reached = |outer: usize, inner: std::ops::Range<usize>| {
         let tape = Tape::new(2);
@@ -185,7 +185,7 @@ fn accesses_of_folds_have_the_numbers_of_all_turns_and_none_without_turns() {
 }
 
 #[test]
-fn a_shader_refuses_turns_that_lead_out_of_a_buffer() {
+fn a_shader_refuses_iterations_that_lead_out_of_a_buffer() {
     let _deadline = deadline();
     let shader = Wgsl::new(&product(2)).expect("WGSL has these operations");
     let launch = |inner: usize, extent: usize| {

@@ -175,7 +175,7 @@ impl Values<'_> {
             Source::Register(register) => {
                 Argument::Block(&T::bank(self.banks)[register as usize].as_ref().expect(IN_BANK).0[points])
             }
-            Source::Counter(_) => unreachable!("a counter is known in the turns of its fold only"),
+            Source::Counter(_) => unreachable!("a counter is known in the iterations of its fold only"),
             Source::Nowhere => unreachable!("a reduction needs what is inside of a chain"),
         }
     }

@@ -59,9 +59,9 @@ impl Execute<'_, '_, '_> {
             at += 1;
             match (action, kind) {
                 (Action::Loop(number), _) => {
-                    let turns = &program.loops[number as usize];
-                    self.turns(turns, at..turns.end);
-                    at = turns.end;
+                    let iterations = &program.loops[number as usize];
+                    self.iterate(iterations, at..iterations.end);
+                    at = iterations.end;
                 }
                 (Action::Chains(number), Kind::F32) => self.chains::<f32>(number),
                 (Action::Chains(number), Kind::F64) => self.chains::<f64>(number),
@@ -104,23 +104,23 @@ impl Execute<'_, '_, '_> {
     }
 
     /// Repeats the steps of a range, once for each number of a fold.
-    fn turns(&mut self, turns: &Loop, steps: Range<usize>) {
-        let [from, to] = self.program.body.folds[turns.fold as usize].counts(self.parameters);
+    fn iterate(&mut self, iterations: &Loop, steps: Range<usize>) {
+        let [from, to] = self.program.body.folds[iterations.fold as usize].counts(self.parameters);
         for counter in from..to {
-            self.counters[turns.fold as usize] = counter;
-            turns.loads.iter().for_each(|&load| self.load(load as usize));
+            self.counters[iterations.fold as usize] = counter;
+            iterations.loads.iter().for_each(|&load| self.load(load as usize));
             self.steps(steps.clone());
-            for &(kind, [a, b]) in &turns.swaps {
+            for &(kind, [a, b]) in &iterations.swaps {
                 self.banks.swap(kind, a as usize, b as usize);
             }
         }
     }
 
-    /// Finds the elements of a load in this turn.
+    /// Finds the elements of a load in this iteration.
     fn load(&mut self, at: usize) {
         let load = self.program.load(self.program.loads[at]);
         let place = &Place { point: self.point, parameters: self.parameters, counters: self.counters };
-        self.elements[at] = load.find_in_turn(place, self.len, self.others, (self.slices, at as u32));
+        self.elements[at] = load.find_in_iteration(place, self.len, self.others, (self.slices, at as u32));
         if let Elements::Gathered = self.elements[at] {
             load.gather(place, self.len, self.others, &mut self.gathered[at]);
         }

@@ -84,10 +84,10 @@ impl Load {
         }
     }
 
-    /// Finds the elements of all `len` points of a block in a turn of a fold. A slice of them goes to the
-    /// place of this number.
+    /// Finds the elements of all `len` points of a block in an iteration of a fold. A slice of them goes to
+    /// the place of this number.
     #[inline(always)]
-    pub(super) fn find_in_turn<'a>(
+    pub(super) fn find_in_iteration<'a>(
         &self,
         place: &Place<'_>,
         len: usize,

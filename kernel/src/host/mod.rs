@@ -2,7 +2,7 @@
 //!
 //! A block is short enough that the results of all operations stay in the cache, and long enough that
 //! choosing the loop of an operation costs little. [`run`] goes through the points, [`rows`], [`padded`]
-//! and [`load`] find the elements, [`execute`] computes, and repeats the turns of folds. Sums, differences
+//! and [`load`] find the elements, [`execute`] computes, and does the iterations of folds. Sums, differences
 //! and products of floats are done in [`chain`]s, whose intermediate results never leave the vector
 //! registers, or by [`machine_code`] that is made for them. For all other operations [`arithmetic`] says what
 //! they are, and [`loops`] has the loops. [`instructions`] chooses the vector instructions. All of them give

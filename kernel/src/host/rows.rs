@@ -27,7 +27,7 @@ const SHORT: usize = 512;
 /// Loads further apart than this share no slice: a padded copy would have many elements that no load takes.
 const FAR: usize = 64;
 
-/// The slices of operands. If a program has loops, those that differ from turn to turn come first, at the
+/// The slices of operands. If a program has loops, those that differ between iterations come first, at the
 /// numbers of their loads.
 pub(super) type Slices<'a> = SmallVec<[Slice<'a>; 8]>;
 

@@ -27,7 +27,7 @@ pub trait FoldState<'t> {
     fn into_values(self, tape: &'t Tape) -> Self::Values;
 }
 
-/// The state of a fold in one turn: a value, or a tuple of values.
+/// The state of a fold in one iteration: a value, or a tuple of values.
 pub trait FoldValues<'t>: Copy {
     /// The operations and their types.
     #[doc(hidden)]
@@ -43,12 +43,12 @@ impl Tape {
     #[track_caller]
     pub(crate) fn fold<'t, S: FoldState<'t>>(
         &'t self,
-        turns: ops::Range<usize>,
+        iterations: ops::Range<usize>,
         first: S,
-        turn: impl FnOnce(S::Values, Coordinate<'t>) -> S::Values,
+        iteration: impl FnOnce(S::Values, Coordinate<'t>) -> S::Values,
     ) -> S::Values {
         let at = Location::caller();
-        let range = [turns.start, turns.end].map(|number| self.count(number, at));
+        let range = [iterations.start, iterations.end].map(|number| self.count(number, at));
         let ids = |values: S::Values| {
             let mut ids = Vec::new();
             values.push_ids(self, &mut ids);
@@ -57,7 +57,7 @@ impl Tape {
         let firsts = ids(first.into_values(self));
         let (fold, now) = self.open_fold(range, &firsts, at);
         let now = S::Values::of_ids(self, &mut now.into_iter());
-        let next = ids(turn(now, Coordinate::of_fold(self, fold)));
+        let next = ids(iteration(now, Coordinate::of_fold(self, fold)));
         let results = self.close_fold(fold, &next);
         S::Values::of_ids(self, &mut results.into_iter())
     }

@@ -148,7 +148,7 @@ impl Tape {
         }
     }
 
-    /// Begins a fold. Returns its number, and the values of its state in a turn.
+    /// Begins a fold. Returns its number, and the values of its state in an iteration.
     pub(crate) fn open_fold(
         &self,
         range: [u32; 2],
@@ -158,14 +158,14 @@ impl Tape {
         self.contents.borrow_mut().open(range, firsts, at)
     }
 
-    /// Ends a fold. Returns the values of its state after the last turn.
+    /// Ends a fold. Returns the values of its state after the last iteration.
     pub(crate) fn close_fold(&self, fold: u32, next: &[(Id, Kind)]) -> Vec<Id> {
         self.contents.borrow_mut().close(fold, next)
     }
 
     /// The counter of a fold.
-    pub(super) fn turn(&self, fold: u32) -> Id {
-        self.contents.borrow().folds[fold as usize].turn
+    pub(super) fn counter_id(&self, fold: u32) -> Id {
+        self.contents.borrow().folds[fold as usize].begin
     }
 
     pub(crate) fn fail(&self, error: RecordError) {

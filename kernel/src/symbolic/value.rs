@@ -123,7 +123,7 @@ impl Tape {
 
     /// The counter of a fold.
     pub(crate) fn counter(&self, fold: u32) -> Value<'_, u32> {
-        Value::new(self, self.turn(fold))
+        Value::new(self, self.counter_id(fold))
     }
 }
 

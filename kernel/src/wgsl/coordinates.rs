@@ -84,7 +84,7 @@ pub(super) fn coordinate(load: &Load, number: usize, dim: usize, folds: &[Fold])
 fn sum(along: Along, folds: &[Fold]) -> String {
     let point = along.point.map(|dim| DIMS[usize::from(dim)].to_string());
     let number = along.number.map(|number| format!("launch.literal{number}"));
-    let counter = along.counter.map(|fold| format!("v{}", folds[fold as usize].turn));
+    let counter = along.counter.map(|fold| format!("v{}", folds[fold as usize].begin));
     let parts: Vec<_> = [point, number, counter].into_iter().flatten().collect();
     match &parts[..] {
         [] => "0u".to_string(),

@@ -167,7 +167,7 @@ fn layout(
     for (_, Operation { what, kind }) in operations {
         match what {
             What::Parameter(number) => parameters.push((number, kind)),
-            What::Turn(fold) => {
+            What::BeginIteration(fold) => {
                 let range = body.folds[fold as usize].range;
                 parameters.extend(range.map(|number| (number, Kind::U32)));
             }
@@ -199,12 +199,12 @@ impl Printer<'_> {
                 self.load(id, load as usize);
                 return Ok(());
             }
-            What::Turn(fold) => {
-                self.turn(id, fold);
+            What::BeginIteration(fold) => {
+                self.begin_fold(id, fold);
                 return Ok(());
             }
-            What::EndTurn(fold) => {
-                self.end_turn(fold);
+            What::EndIteration(fold) => {
+                self.end_fold(fold);
                 return Ok(());
             }
             What::State(fold, at) | What::Folded(fold, at) => format!("state{fold}_{at}"),
@@ -221,7 +221,7 @@ impl Printer<'_> {
     }
 
     /// Begins the loop of a fold.
-    fn turn(&mut self, id: Id, fold: u32) {
+    fn begin_fold(&mut self, id: Id, fold: u32) {
         let Fold { range: [from, to], states, .. } = &self.body.folds[fold as usize];
         for (at, state) in states.iter().enumerate() {
             let _ = writeln!(self.text, "    var state{fold}_{at} = v{};", state.first);
@@ -232,8 +232,8 @@ impl Printer<'_> {
         );
     }
 
-    /// Ends it. What a turn has computed is in variables that do not change.
-    fn end_turn(&mut self, fold: u32) {
+    /// Ends it. What an iteration has computed is in variables that do not change.
+    fn end_fold(&mut self, fold: u32) {
         for (at, state) in self.body.folds[fold as usize].states.iter().enumerate() {
             let _ = writeln!(self.text, "    state{fold}_{at} = v{};", state.next);
         }

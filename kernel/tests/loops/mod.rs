@@ -32,7 +32,7 @@ pub enum Step<T> {
     Fold {
         range: [usize; 2],
         firsts: Vec<usize>,
-        turn: Vec<Step<T>>,
+        iteration: Vec<Step<T>>,
         next: Vec<usize>,
     },
 }
@@ -84,12 +84,13 @@ fn steps<T: Plain>(depth: usize) -> BoxedStrategy<Vec<Step<T>>> {
         return steps().boxed();
     }
     let values = prop::collection::vec(any::<(u8, u8)>(), 1..5);
-    let fold =
-        (0..3_usize, 0..5_usize, values, self::steps(depth - 1)).prop_map(|(from, turns, of, turn)| {
+    let fold = (0..3_usize, 0..5_usize, values, self::steps(depth - 1)).prop_map(
+        |(from, iterations, of, iteration)| {
             let of = of.into_iter().map(|(first, next)| (usize::from(first), usize::from(next)));
             let (firsts, next) = of.unzip();
-            Step::Fold { range: [from, from + turns], firsts, turn, next }
-        });
+            Step::Fold { range: [from, from + iterations], firsts, iteration, next }
+        },
+    );
     (steps(), prop::option::weighted(0.8, fold), steps())
         .prop_map(|(mut before, fold, after)| {
             before.extend(fold);
@@ -258,14 +259,14 @@ impl<T: Plain> Kernel<T> {
                         of(*c)
                     }
                 }
-                Step::Fold { range, firsts, turn, next } => {
+                Step::Fold { range, firsts, iteration, next } => {
                     let mut state: Vec<T> = firsts.iter().map(|&first| of(first)).collect();
                     ranges.push(*range);
                     for counter in range[0]..range[1] {
                         let mut inside = values.clone();
                         inside.extend(&state);
                         counters.push(counter);
-                        self.compute(turn, inputs, point, &mut inside, counters, ranges);
+                        self.compute(iteration, inputs, point, &mut inside, counters, ranges);
                         counters.pop();
                         state = next.iter().map(|&next| inside[next % inside.len()]).collect();
                     }
@@ -330,38 +331,38 @@ impl<'t, T: Plain, const K: usize> Recorder<'t, '_, T, K> {
                 Step::Select(compare, [a, b, c]) => {
                     plain::mask(*compare, of(*a), of(*b), of(*c)).select(of(*b), of(*c))
                 }
-                Step::Fold { range, firsts, turn, next } => {
+                Step::Fold { range, firsts, iteration, next } => {
                     let firsts: Vec<_> = firsts.iter().map(|&first| of(first)).collect();
                     ranges.push(*range);
                     let outside = values.clone();
-                    let mut turn = |state: &[Value<'t, T>], counter: Coordinate<'t>| {
+                    let mut iteration = |state: &[Value<'t, T>], counter: Coordinate<'t>| {
                         let mut inside = outside.clone();
                         inside.extend(state);
                         counters.push(counter);
-                        self.steps(turn, &mut inside, counters, ranges);
+                        self.steps(iteration, &mut inside, counters, ranges);
                         counters.pop();
                         next.iter().map(|&next| inside[next % inside.len()]).collect::<Vec<_>>()
                     };
-                    let (output, turns) = (self.output, range[0]..range[1]);
+                    let (output, iterations) = (self.output, range[0]..range[1]);
                     match firsts[..] {
-                        [a] => values.push(output.fold(turns, a, |a, k| turn(&[a], k)[0])),
+                        [a] => values.push(output.fold(iterations, a, |a, k| iteration(&[a], k)[0])),
                         [a, b] => {
-                            let (a, b) = output.fold(turns, (a, b), |(a, b), k| {
-                                let next = turn(&[a, b], k);
+                            let (a, b) = output.fold(iterations, (a, b), |(a, b), k| {
+                                let next = iteration(&[a, b], k);
                                 (next[0], next[1])
                             });
                             values.extend([a, b]);
                         }
                         [a, b, c] => {
-                            let (a, b, c) = output.fold(turns, (a, b, c), |(a, b, c), k| {
-                                let next = turn(&[a, b, c], k);
+                            let (a, b, c) = output.fold(iterations, (a, b, c), |(a, b, c), k| {
+                                let next = iteration(&[a, b, c], k);
                                 (next[0], next[1], next[2])
                             });
                             values.extend([a, b, c]);
                         }
                         [a, b, c, d] => {
-                            let (a, b, c, d) = output.fold(turns, (a, b, c, d), |(a, b, c, d), k| {
-                                let next = turn(&[a, b, c, d], k);
+                            let (a, b, c, d) = output.fold(iterations, (a, b, c, d), |(a, b, c, d), k| {
+                                let next = iteration(&[a, b, c, d], k);
                                 (next[0], next[1], next[2], next[3])
                             });
                             values.extend([a, b, c, d]);

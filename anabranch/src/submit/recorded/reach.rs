@@ -204,7 +204,7 @@ mod tests {
             size in 1_usize..9,
             (min, len) in (0_usize..9, 1_usize..9),
             offset in -20_isize..20,
-            turns in 1_isize..6,
+            iterations in 1_isize..6,
             (box_min, box_len) in (0_usize..9, 1_usize..9),
             beyond in prop_oneof![Just(Beyond::Nearest), Just(Beyond::OtherSide), Just(Beyond::Value)],
         ) {
@@ -214,11 +214,11 @@ mod tests {
             let chunk = GridBox::new([min], [max]);
             let reach = Reach { region: &region, rank: 1, extent: [1, 1, size], chunk };
             let nowhere = AccessAlong { point: None, numbers: 0..1 };
-            let along = AccessAlong { point: Some(2), numbers: offset..offset + turns };
+            let along = AccessAlong { point: Some(2), numbers: offset..offset + iterations };
             let along = [nowhere.clone(), nowhere, along];
             let access = Access { operand: 0, along, beyond, at: Location::caller() };
             let ours = reach.taken(&access).expect("the buffer has elements");
-            let points = (min..max).flat_map(|at| (0..turns).map(move |turn| at as isize + turn));
+            let points = (min..max).flat_map(|at| (0..iterations).map(move |iteration| at as isize + iteration));
             let points = points.filter_map(|at| {
                 let (at, size) = (at + offset, size as isize);
                 match beyond {
