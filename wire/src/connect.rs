@@ -3,7 +3,7 @@
 use crate::{
     Endpoint, Options, WireError,
     launch::{Launch, Launched},
-    mpi, pace, raw,
+    mpi, mpi_ffi, poll_interval,
 };
 
 /// Connects this process with the others that `mpirun` or `srun` has started; `None` if it runs alone.
@@ -37,7 +37,7 @@ use crate::{
 /// to install. The processes never run as if each was alone.
 pub fn connect(options: &Options) -> Result<Option<Endpoint>, WireError> {
     let Some(launch) = launch()? else { return Ok(None) };
-    pace::set_crowded(launch.launched().here > raw::processors());
+    poll_interval::set_crowded(launch.launched().here > mpi_ffi::processors());
     mpi::connect(&launch, options).map(Some)
 }
 

@@ -57,8 +57,8 @@ mod layout;
 pub mod local;
 mod memory;
 mod mpi;
-mod pace;
-mod raw;
+mod mpi_ffi;
+mod poll_interval;
 mod tag;
 mod transport;
 
@@ -69,6 +69,6 @@ pub use error::WireError;
 pub use launch::Launched;
 pub use layout::Layout;
 pub use memory::{Memory, MemoryMut};
-pub use pace::Pace;
+pub use poll_interval::Pace;
 pub use tag::{Begun, Event, Tag, Ticket};
 pub use transport::{Arrival, Get, MESSAGE, Place, TRANSFER, Transport};

@@ -1,9 +1,9 @@
 //! The transport together with what every message to another node carries.
 
 use super::{
-    credit::Credit,
+    flow_control::FlowControl,
     header::{Header, Kind},
-    moving::Moving,
+    transfers_in_place::TransfersInPlace,
 };
 use crate::{Layout, Place, Transport, WireError, tag::Key};
 use std::time::Instant;
@@ -11,14 +11,19 @@ use std::time::Instant;
 pub(super) struct Link {
     pub transport: Box<dyn Transport>,
     pub place: Place,
-    pub credit: Credit,
-    pub moving: Moving,
+    pub flow_control: FlowControl,
+    pub in_place: TransfersInPlace,
 }
 
 impl Link {
     pub fn new(transport: Box<dyn Transport>) -> Self {
         let place = transport.place();
-        Self { transport, place, credit: Credit::new(place.nodes), moving: Moving::default() }
+        Self {
+            transport,
+            place,
+            flow_control: FlowControl::new(place.nodes),
+            in_place: TransfersInPlace::default(),
+        }
     }
 
     /// Sends a message; `payload` appends its bytes, as many as the header says.
@@ -30,7 +35,7 @@ impl Link {
         payload: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), WireError> {
         header.layouts = layouts.len() as u16;
-        header.credit = self.credit.take(to);
+        header.credit = self.flow_control.take(to);
         let mut message = self.transport.message();
         header.write(layouts, &mut message);
         payload(&mut message);
@@ -47,12 +52,12 @@ impl Link {
 
     /// Notes that a data message has been placed, and reports it to its sender from time to time.
     pub fn placed(&mut self, from: u16, bytes: usize) -> Result<(), WireError> {
-        if self.credit.placed(from, bytes) { self.control(from, Kind::Credit, 0, &[]) } else { Ok(()) }
+        if self.flow_control.placed(from, bytes) { self.control(from, Kind::Credit, 0, &[]) } else { Ok(()) }
     }
 
     /// Notes that announced transfers move from now on, and reports it to their sender.
     pub fn taking(&mut self, from: u16, bytes: usize) -> Result<(), WireError> {
-        self.moving.begin(bytes as u64, Instant::now());
+        self.in_place.begin(bytes as u64, Instant::now());
         self.control(from, Kind::Taking, 0, &(bytes as u64).to_le_bytes())
     }
 

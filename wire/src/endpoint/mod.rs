@@ -9,31 +9,25 @@
 //! 4. When the last byte of an expectation is there, its owner goes on: the program gets an event, a
 //!    collective pattern sends its next messages (`collective`).
 //!
-//! # How an endpoint ends
-//! | how | what the other nodes see |
-//! |---|---|
-//! | [`finish`](Endpoint::finish) | nothing: it returns when all nodes have called it |
-//! | [`abort`](Endpoint::abort), or an error that this node found | [`WireError::Aborted`], with the reason |
-//! | a message that does not fit what this node expects | the same, a second later |
-//! | dropped otherwise, also by a panic | [`WireError::Left`] |
-//! | no poll for the timeout | [`WireError::Lost`] |
+//! How an endpoint ends, and what the other nodes see then, is in `end`.
 
-mod alive;
 mod collective;
-mod credit;
+mod end;
+mod flow_control;
 mod header;
+mod heartbeat;
 mod inbox;
 mod link;
-mod moving;
 mod notes;
 mod options;
 mod outbox;
 mod parts;
 mod patterns;
 mod posts;
+mod transfers_in_place;
 
 use crate::{
-    Layout, Memory, MemoryMut, Pace, Place, Tag, Transport, WireError,
+    Layout, Memory, MemoryMut, Place, Tag, Transport, WireError,
     tag::{Begun, Event, Key, Owner, Ticket},
     transport::Arrival,
 };
@@ -41,9 +35,9 @@ use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 
 use self::{
-    alive::{Alive, Due},
     collective::Collective,
     header::{Header, Kind},
+    heartbeat::{Due, Heartbeat},
     inbox::Inbox,
     link::Link,
     notes::Note,
@@ -101,7 +95,7 @@ pub struct Endpoint {
     due: Vec<Event>,
     /// The first message that does not fit what is expected, and when it came.
     wrong: Option<(WireError, Instant)>,
-    alive: Alive,
+    heartbeat: Heartbeat,
     next_ticket: u64,
     /// Communicators that are being made.
     communicators: usize,
@@ -126,7 +120,7 @@ impl Endpoint {
         let link = Link::new(transport);
         let nodes = link.place.nodes;
         Self {
-            alive: Alive::new(link.place, options.timeout, Instant::now()),
+            heartbeat: Heartbeat::new(link.place, options.timeout, Instant::now()),
             link,
             inbox: Inbox::default(),
             wrong: None,
@@ -148,7 +142,7 @@ impl Endpoint {
 
     /// How often [`poll`](Self::poll) must be called, at least, so that the other nodes do not lose this one.
     pub fn interval(&self) -> Option<Duration> {
-        self.alive.interval()
+        self.heartbeat.interval()
     }
 
     /// Whether a transfer or a pattern of this node is under way, or a communicator is being made.
@@ -332,7 +326,7 @@ impl Endpoint {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         self.link.transport.poll(&mut arrivals)?;
         let any = !arrivals.is_empty();
-        let now = if self.alive.is_watching() { Some(Instant::now()) } else { None };
+        let now = if self.heartbeat.is_watching() { Some(Instant::now()) } else { None };
         for arrival in arrivals.drain(..) {
             let over = match arrival {
                 Arrival::Put(number) => {
@@ -361,24 +355,24 @@ impl Endpoint {
         {
             return Err(error.clone());
         }
-        match now.map_or(Due::Nothing, |now| self.alive.due(now)) {
+        match now.map_or(Due::Nothing, |now| self.heartbeat.due(now)) {
             Due::Nothing => {}
-            Due::Beat => self.link.control(self.alive.successor, Kind::Beat, 0, &[])?,
-            Due::Lost(silence) => return Err(WireError::Lost { node: self.alive.predecessor, silence }),
+            Due::Beat => self.link.control(self.heartbeat.successor, Kind::Beat, 0, &[])?,
+            Due::Lost(silence) => return Err(WireError::Lost { node: self.heartbeat.predecessor, silence }),
         }
         Ok(any || events.len() > before || self.hurries())
     }
 
     /// Whether transfers in place move.
     fn hurries(&mut self) -> bool {
-        let moving = &mut self.link.moving;
-        if !moving.is_any() {
+        let in_place = &mut self.link.in_place;
+        if !in_place.is_any() {
             return false;
         }
         if self.inbox.is_taking() || self.outbox.is_offering() {
-            return moving.hurries(Instant::now());
+            return in_place.hurries(Instant::now());
         }
-        moving.end();
+        in_place.end();
         false
     }
 
@@ -394,11 +388,11 @@ impl Endpoint {
         if from >= self.link.place.nodes {
             return Err(Link::malformed(from, "the sender does not exist"));
         }
-        self.link.credit.returned(from, header.credit);
+        self.link.flow_control.returned(from, header.credit);
         if let Some(now) = now
-            && from == self.alive.predecessor
+            && from == self.heartbeat.predecessor
         {
-            self.alive.heard(now);
+            self.heartbeat.heard(now);
         }
         let payload = header.payload_of(message);
         match kind {
@@ -409,10 +403,10 @@ impl Endpoint {
             Kind::Post => self.posts.arrived(from, number, payload.to_vec(), events),
             Kind::Taking => {
                 let bytes = payload.try_into().map_or(0, u64::from_le_bytes);
-                self.link.moving.begin(bytes, Instant::now());
+                self.link.in_place.begin(bytes, Instant::now());
             }
             Kind::Credit | Kind::Beat => {}
-            Kind::Finished => self.alive.forget(),
+            Kind::Finished => self.heartbeat.forget(),
             Kind::Left => return Err(WireError::Left { node: from, panicked: number != 0 }),
             Kind::Aborted => {
                 let why = String::from_utf8_lossy(payload).into_owned();
@@ -450,77 +444,6 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Ends the communication with success: waits until all transfers of this node are over and all nodes
-    /// have called this.
-    ///
-    /// # Errors
-    /// If the communication has failed or fails meanwhile.
-    pub fn finish(mut self) -> Result<(), WireError> {
-        let (mut events, mut pace) = (Vec::new(), Pace::new());
-        let mut barrier = None;
-        loop {
-            if barrier.is_none() && !self.is_busy() {
-                let parts = vec![Vec::new(); self.place().nodes.into()];
-                barrier = Some(self.gather(Tag::FINISH, MemoryMut::empty(), &parts)?);
-            }
-            if barrier.is_some() && !self.is_busy() {
-                break;
-            }
-            events.clear();
-            pace.after(self.poll(&mut events)?);
-        }
-        if self.place().nodes > 1 {
-            let successor = self.alive.successor;
-            self.link.control(successor, Kind::Finished, 0, &[]).map_err(|error| self.fail(error))?;
-        }
-        self.state = State::Finished;
-        Ok(())
-    }
-
-    /// Ends the communication of all nodes: each other one gets [`WireError::Aborted`] with this reason.
-    pub fn abort(mut self, why: &str) {
-        if self.check_open().is_ok() {
-            let node = self.place().node;
-            self.fail(WireError::Aborted { node, why: why.to_owned() });
-        }
-    }
-
-    /// Notes the error, and says it to the other nodes.
-    fn fail(&mut self, error: WireError) -> WireError {
-        if let State::Failed(first) = &self.state {
-            return first.clone();
-        }
-        let error = match (self.wrong.take(), error) {
-            // A node may end because of what was wrong. If it gives up, it says why.
-            (Some((wrong, _)), error) if !matches!(error, WireError::Aborted { .. }) => wrong,
-            (_, error) => error,
-        };
-        self.state = State::Failed(error.clone());
-        let node = self.place().node;
-        match &error {
-            // The others hear the same from the same node.
-            WireError::Left { .. } => {}
-            WireError::Aborted { node: other, .. } if *other != node => {}
-            WireError::Aborted { why, .. } => self.say(Kind::Aborted, 0, why.as_bytes()),
-            WireError::Lost { node, silence } => {
-                let milliseconds = silence.as_millis() as u64;
-                self.say(Kind::Lost, (*node).into(), &milliseconds.to_le_bytes());
-            }
-            other => self.say(Kind::Aborted, 0, other.to_string().as_bytes()),
-        }
-        error
-    }
-
-    /// Says to all other nodes why this one ends. The network may have failed, and then they hear it
-    /// elsewhere.
-    fn say(&mut self, kind: Kind, number: u32, payload: &[u8]) {
-        let Place { node, nodes } = self.place();
-        let payload = &payload[..payload.len().min(POST)];
-        for other in (0..nodes).filter(|&other| other != node) {
-            let _ = self.link.control(other, kind, number, payload);
-        }
-    }
-
     fn ticket(&mut self) -> Ticket {
         self.next_ticket += 1;
         Ticket(self.next_ticket)
@@ -543,38 +466,6 @@ impl Endpoint {
 /// it still receives messages. Most often the nodes run different programs. Then posts can say where the
 /// programs differ, which helps the user more.
 const GRACE: Duration = Duration::from_secs(1);
-
-/// How long an endpoint that ends tries to send what it has begun to send.
-const FAREWELL: Duration = Duration::from_secs(2);
-
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        if matches!(self.state, State::Open)
-            && let Some((wrong, _)) = self.wrong.take()
-        {
-            self.fail(wrong);
-        }
-        if matches!(self.state, State::Open) {
-            self.say(Kind::Left, std::thread::panicking().into(), &[]);
-        }
-        let failed = !matches!(self.state, State::Finished);
-        let (start, mut pace) = (Instant::now(), Pace::new());
-        while !self.link.transport.is_flushed() && (!failed || start.elapsed() < FAREWELL) {
-            self.arrivals.clear();
-            if self.link.transport.poll(&mut self.arrivals).is_err() {
-                break;
-            }
-            pace.after(false);
-        }
-        let place = self.place();
-        let failure = match &self.state {
-            State::Finished => None,
-            State::Failed(error) => Some(error.clone()),
-            State::Open => Some(WireError::Left { node: place.node, panicked: std::thread::panicking() }),
-        };
-        self.link.transport.close(failure.as_ref());
-    }
-}
 
 fn begun(done: bool, ticket: Ticket) -> Begun {
     if done { Begun::Done } else { Begun::Later(ticket) }

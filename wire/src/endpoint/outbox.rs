@@ -4,7 +4,7 @@
 //! is free at once. Larger transfers are announced by a message, and each box then goes from place to place.
 //! Boxes of short rows are packed into several messages, up to a size, because that is faster than a transfer
 //! of many short pieces. A receiver that has not yet placed many messages gets announcements only (see
-//! `credit`).
+//! `flow_control`).
 //!
 //! An announcement is sent when the memory is ready, and not before, although the program knows the transfer
 //! earlier. So every announced transfer takes place. Between two processes this costs 2 to 3 µs for 32 to 256
@@ -72,7 +72,7 @@ impl Outbox {
         let short = layouts.iter().all(|layout| layout.row() < SHORT_ROW);
         let packed = bytes <= self.eager || (short && self.eager == PAYLOAD && bytes <= PACKED);
         // A part of a message is header and layouts.
-        if packed && link.credit.permits(parcel.to, bytes + bytes / 8 + LAYOUTS * 64) {
+        if packed && link.flow_control.permits(parcel.to, bytes + bytes / 8 + LAYOUTS * 64) {
             pack(link, &parcel, layouts)?;
             return Ok(true);
         }
@@ -174,7 +174,7 @@ fn pack(link: &mut Link, parcel: &Parcel, layouts: &[Layout]) -> Result<(), Wire
             layouts: count as u16,
             ..link.header(Kind::Data, parcel.key)
         };
-        link.credit.sent(parcel.to, header.len());
+        link.flow_control.sent(parcel.to, header.len());
         link.send(parcel.to, header, layouts, |message| {
             for layout in layouts {
                 parcel.memory.append_to(layout, message);

@@ -1,7 +1,7 @@
 //! Compares the table of functions and the constants with the headers that are installed.
 
 use super::interface::{Comm, Constants, Datatype, Errhandler, Narrow, Request};
-use crate::raw::SIGNATURES;
+use crate::mpi_ffi::SIGNATURES;
 use std::{fmt::Write as _, fs, process::Command};
 
 /// The type of C that a type of the table stands for.

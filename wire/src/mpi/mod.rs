@@ -15,7 +15,7 @@ mod transport;
 use crate::{
     Endpoint, Options, WireError,
     launch::Launch,
-    raw::{self, AnyLibrary, Library, Loaded},
+    mpi_ffi::{self, AnyLibrary, Library, Loaded},
 };
 use interface::{Handle, Interface};
 use slot::{Idle, Slot};
@@ -77,7 +77,8 @@ fn begin<H: Handle>(
     name: &str,
     library: Library<H>,
 ) -> Result<Box<dyn Idle>, WireError> {
-    let fail = |raw::Failure(function, message)| WireError::Mpi { function, node: launch.node(), message };
+    let fail =
+        |mpi_ffi::Failure(function, message)| WireError::Mpi { function, node: launch.node(), message };
     let ours = !library.is_initialized().map_err(fail)?;
     let level =
         if ours { library.initialize(options.communicators) } else { library.threads() }.map_err(fail)?;
@@ -86,7 +87,7 @@ fn begin<H: Handle>(
     }
     let connection = Connection::new(library, name, level, |found| launch.check_nodes(found, name))?;
     if ours {
-        raw::at_exit(end);
+        mpi_ffi::at_exit(end);
     }
     Ok(Box::new(connection))
 }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Layout, Memory, Pace, Place, Transport, WireError,
-    raw::{Failure, Flight, Library, Peer, Scratch, Shape, Vector, shape},
+    mpi_ffi::{Failure, Flight, Library, Peer, Scratch, Shape, Vector, shape},
     transport::{Arrival, EPOCH, Get, MESSAGE},
 };
 use rustc_hash::FxHashMap;

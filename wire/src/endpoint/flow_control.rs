@@ -1,4 +1,4 @@
-//! How much memory messages may take at their receiver before they are expected.
+//! Flow control: how much memory messages may take at their receiver before they are expected.
 //!
 //! A sender counts the bytes of data messages that each receiver has not yet placed. Beyond a window it sends
 //! no data in messages any more, but announces it, however small it is: the data then stays with the sender
@@ -15,7 +15,7 @@ pub(super) struct Credit {
     owed: Vec<u32>,
 }
 
-impl Credit {
+impl FlowControl {
     pub fn new(nodes: u16) -> Self {
         let zeros = vec![0; usize::from(nodes)];
         Self { used: zeros.clone(), owed: zeros }

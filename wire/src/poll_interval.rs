@@ -1,4 +1,4 @@
-//! How a thread that polls rests.
+//! The interval between two polls of a thread: how it rests.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},

@@ -1,4 +1,5 @@
-//! Transfers in place that move by now, and how long a thread polls for them without a rest.
+//! Transfers in place, most of them large: whether they move by now, and how long a thread polls for them
+//! without a rest.
 //!
 //! MPI moves a large box in fragments, and only while both nodes call it. It does not say so: until the last
 //! fragment is in place, a poll has nothing to report. A thread that rests between two polls would make each
@@ -18,12 +19,12 @@ use std::time::{Duration, Instant};
 const SLOWEST: u64 = 500;
 
 #[derive(Default)]
-pub(super) struct Moving {
+pub(super) struct TransfersInPlace {
     /// When threads rest again, if transfers move.
     until: Option<Instant>,
 }
 
-impl Moving {
+impl TransfersInPlace {
     /// A transfer begins to move.
     pub fn begin(&mut self, bytes: u64, now: Instant) {
         let until = self.until.filter(|&until| until > now).unwrap_or(now + Pace::LONGEST);
@@ -56,18 +57,18 @@ mod tests {
 
     #[test]
     fn the_time_follows_from_the_bytes_and_ends() {
-        let (mut moving, start) = (Moving::default(), Instant::now());
+        let (mut in_place, start) = (TransfersInPlace::default(), Instant::now());
         let after = |micros| start + Duration::from_micros(micros);
-        assert!(!moving.is_any() && !moving.hurries(start));
-        moving.begin(1_000_000, start);
-        assert!(moving.hurries(after(2_999)));
+        assert!(!in_place.is_any() && !in_place.hurries(start));
+        in_place.begin(1_000_000, start);
+        assert!(in_place.hurries(after(2_999)));
         // A second transfer shares the network with the first.
-        moving.begin(500_000, after(2_999));
-        assert!(moving.hurries(after(3_999)));
-        assert!(!moving.hurries(after(4_000)), "the network is slower, or the other node does not answer");
-        assert!(!moving.is_any());
-        moving.begin(0, after(9_000));
-        moving.end();
-        assert!(!moving.hurries(after(9_001)));
+        in_place.begin(500_000, after(2_999));
+        assert!(in_place.hurries(after(3_999)));
+        assert!(!in_place.hurries(after(4_000)), "the network is slower, or the other node does not answer");
+        assert!(!in_place.is_any());
+        in_place.begin(0, after(9_000));
+        in_place.end();
+        assert!(!in_place.hurries(after(9_001)));
     }
 }

@@ -7,7 +7,7 @@
 use crate::Place;
 use std::time::{Duration, Instant};
 
-pub(super) struct Alive {
+pub(super) struct Heartbeat {
     timeout: Option<Duration>,
     pub predecessor: u16,
     pub successor: u16,
@@ -25,7 +25,7 @@ pub(super) enum Due {
     Lost(Duration),
 }
 
-impl Alive {
+impl Heartbeat {
     pub fn new(place: Place, timeout: Option<Duration>, now: Instant) -> Self {
         let Place { node, nodes } = place;
         let predecessor = if node == 0 { nodes - 1 } else { node - 1 };
@@ -83,26 +83,27 @@ mod tests {
     fn a_silent_predecessor_is_lost_and_a_node_that_was_away_waits_anew() {
         let second = Duration::from_secs(1);
         let start = Instant::now();
-        let mut alive = Alive::new(Place { node: 0, nodes: 3 }, Some(8 * second), start);
-        assert_eq!((alive.predecessor, alive.successor), (2, 1));
-        assert_eq!(alive.due(start), Due::Nothing);
-        assert_eq!(alive.due(start + second), Due::Beat);
-        alive.heard(start + 3 * second);
-        assert_eq!(alive.due(start + 4 * second), Due::Beat);
+        let mut heartbeat = Heartbeat::new(Place { node: 0, nodes: 3 }, Some(8 * second), start);
+        assert_eq!((heartbeat.predecessor, heartbeat.successor), (2, 1));
+        assert_eq!(heartbeat.due(start), Due::Nothing);
+        assert_eq!(heartbeat.due(start + second), Due::Beat);
+        heartbeat.heard(start + 3 * second);
+        assert_eq!(heartbeat.due(start + 4 * second), Due::Beat);
         for step in 5..=11 {
-            assert_eq!(alive.due(start + step * second), Due::Beat);
+            assert_eq!(heartbeat.due(start + step * second), Due::Beat);
         }
-        assert_eq!(alive.due(start + 12 * second), Due::Lost(9 * second));
-        assert_eq!(alive.due(start + 100 * second), Due::Beat, "the node itself was away");
+        assert_eq!(heartbeat.due(start + 12 * second), Due::Lost(9 * second));
+        assert_eq!(heartbeat.due(start + 100 * second), Due::Beat, "the node itself was away");
         for step in 101..=108 {
-            assert_eq!(alive.due(start + step * second), Due::Beat);
+            assert_eq!(heartbeat.due(start + step * second), Due::Beat);
         }
-        assert_eq!(alive.due(start + 109 * second), Due::Lost(9 * second));
+        assert_eq!(heartbeat.due(start + 109 * second), Due::Lost(9 * second));
     }
 
     #[test]
     fn a_node_alone_watches_nothing() {
-        let alive = Alive::new(Place { node: 0, nodes: 1 }, Some(Duration::from_secs(1)), Instant::now());
-        assert!(!alive.is_watching());
+        let heartbeat =
+            Heartbeat::new(Place { node: 0, nodes: 1 }, Some(Duration::from_secs(1)), Instant::now());
+        assert!(!heartbeat.is_watching());
     }
 }
