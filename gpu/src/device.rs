@@ -6,7 +6,7 @@ mod tests;
 use crate::{
     adapters::driver::{self, Driver},
     error::GpuError,
-    memory::{Budget, creator::Creator},
+    memory::{Budget, allocator::Allocator},
     program::{GpuProgram, Needs, status, validate::validate},
     threads::{LosesOnPanic, complete, encode, shared::Shared},
 };
@@ -54,7 +54,7 @@ impl Gpu {
             info: info.clone(),
             device: driver.device.clone(),
             queue: driver.queue.clone(),
-            creator: Creator::new(driver.device.clone(), driver.make_room()),
+            allocator: Allocator::new(driver.device.clone(), driver.make_room()),
             staging: Arc::default(),
             immediates,
             alignment: limits

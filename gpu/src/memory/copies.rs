@@ -5,7 +5,7 @@
 //! one, or reads the one before.
 
 use super::{
-    landing::{Landing, Piece},
+    downloads::{PendingDownload, Piece},
     pieces::{PIECE, Places, total},
     staging::Sort,
 };
@@ -30,7 +30,7 @@ impl Encoding<'_> {
     }
 
     /// Encodes a download. All of its pieces but the last are submitted.
-    pub(crate) fn download(&mut self, Download { from, runs, take }: Download) -> Landing {
+    pub(crate) fn download(&mut self, Download { from, runs, take }: Download) -> PendingDownload {
         let (mut left, mut pieces) = (total(&runs), Vec::new());
         let (mut places, memory) = (Places::new(runs), self.buffer(&from));
         while let Some(memory) = &memory
@@ -38,7 +38,7 @@ impl Encoding<'_> {
         {
             let bytes = left.min(PIECE);
             left -= bytes;
-            let staging = self.shared.staging.take(&self.shared.creator, Sort::Download, bytes);
+            let staging = self.shared.staging.take(&self.shared.allocator, Sort::Download, bytes);
             self.copies(&places.take(bytes), |encoder, run, at| {
                 encoder.copy_buffer_to_buffer(memory, run.offset, &staging, at, run.bytes);
             });
@@ -48,7 +48,7 @@ impl Encoding<'_> {
             }
             pieces.push(piece);
         }
-        Landing { pieces, take }
+        PendingDownload { pieces, take }
     }
 }
 
@@ -116,7 +116,7 @@ impl Uploading<'_, '_> {
 
 impl Filling {
     fn new(shared: &Shared, bytes: u64) -> Result<Self, String> {
-        let buffer = shared.staging.take(&shared.creator, Sort::Upload, bytes);
+        let buffer = shared.staging.take(&shared.allocator, Sort::Upload, bytes);
         let view = buffer.slice(..bytes).get_mapped_range_mut().map_err(|error| error.to_string())?;
         Ok(Self { buffer, view, filled: 0 })
     }

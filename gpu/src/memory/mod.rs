@@ -1,14 +1,14 @@
 //! The memory of a device, and how much of it may be in use.
 
-pub(crate) mod bound;
+pub(crate) mod allocator;
+pub(crate) mod bind_groups;
 pub(crate) mod copies;
-pub(crate) mod creator;
-pub(crate) mod landing;
+pub(crate) mod downloads;
 pub(crate) mod pieces;
 mod pool;
 pub(crate) mod staging;
 
-use self::{bound::BoundGroups, creator::Creator, pool::Pool};
+use self::{allocator::Allocator, bind_groups::BindGroups, pool::Pool};
 use anabranch::device::{DeviceError, DeviceMemory};
 use parking_lot::Mutex;
 use std::{
@@ -27,7 +27,7 @@ pub(crate) struct Budget {
     most: u64,
     used: AtomicU64,
     pool: Mutex<Pool<wgpu::Buffer>>,
-    pub(crate) bound: BoundGroups,
+    pub(crate) bind_groups: BindGroups,
 }
 
 impl Budget {
@@ -37,7 +37,7 @@ impl Budget {
             most: most.unwrap_or(u64::MAX),
             used: AtomicU64::new(0),
             pool: Mutex::default(),
-            bound: BoundGroups::default(),
+            bind_groups: BindGroups::default(),
         })
     }
 
@@ -72,7 +72,7 @@ impl Budget {
     /// Drops buffers, and the bind groups that have them.
     fn drop_buffers(&self, buffers: Vec<wgpu::Buffer>) {
         if !buffers.is_empty() {
-            self.bound.forget(&buffers);
+            self.bind_groups.forget(&buffers);
         }
     }
 
@@ -81,7 +81,7 @@ impl Budget {
     pub(crate) fn distrust<'m>(&self, memories: impl Iterator<Item = &'m DeviceMemory>) {
         let known = memories.filter_map(|memory| memory.inner::<GpuMemory>());
         known.for_each(|memory| memory.is_broken.store(true, Ordering::Relaxed));
-        self.bound.clear();
+        self.bind_groups.clear();
     }
 }
 
@@ -99,14 +99,14 @@ pub(crate) struct GpuMemory {
 impl GpuMemory {
     /// The buffer: with eight bytes at least, because a shader wants room for one number. What is in it is
     /// unspecified.
-    pub(crate) fn buffer(&self, creator: &Creator) -> &wgpu::Buffer {
+    pub(crate) fn buffer(&self, allocator: &Allocator) -> &wgpu::Buffer {
         self.buffer.get_or_init(|| {
             let size = self.bytes.next_multiple_of(4).max(8);
             let used = self.budget.used.load(Ordering::Relaxed);
             let (taken, surplus) = self.budget.pool.lock().take(size, used);
             self.budget.drop_buffers(surplus);
             taken.unwrap_or_else(|| {
-                creator.create(&wgpu::BufferDescriptor {
+                allocator.create(&wgpu::BufferDescriptor {
                     label: None,
                     size,
                     usage: wgpu::BufferUsages::STORAGE

@@ -1,6 +1,6 @@
 //! Buffers that the processor and the device both reach: they are kept and used again.
 
-use super::creator::Creator;
+use super::allocator::Allocator;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) struct Staging {
 
 impl Staging {
     /// A buffer of at least this many bytes.
-    pub(crate) fn take(&self, creator: &Creator, sort: Sort, bytes: u64) -> wgpu::Buffer {
+    pub(crate) fn take(&self, allocator: &Allocator, sort: Sort, bytes: u64) -> wgpu::Buffer {
         let size = bytes.next_power_of_two().max(4096);
         let mut free = self.free.lock();
         if let Some(at) = free.iter().position(|(of, buffer)| *of == sort && buffer.size() == size) {
@@ -39,7 +39,7 @@ impl Staging {
         }
         drop(free);
         use wgpu::BufferUsages as Usages;
-        creator.create(&wgpu::BufferDescriptor {
+        allocator.create(&wgpu::BufferDescriptor {
             label: None,
             size,
             usage: match sort {

@@ -18,7 +18,7 @@ impl Encoding<'_> {
 
     /// A buffer that is given back when the submission is done.
     fn results(&mut self, bytes: u64) -> wgpu::Buffer {
-        let buffer = self.shared.staging.take(&self.shared.creator, Sort::Results, bytes);
+        let buffer = self.shared.staging.take(&self.shared.allocator, Sort::Results, bytes);
         self.used.push((Sort::Results, buffer.clone()));
         buffer
     }

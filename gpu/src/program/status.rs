@@ -6,7 +6,7 @@
 //! are the same in each submission.
 
 use crate::{
-    memory::{bound, staging::Sort},
+    memory::{bind_groups, staging::Sort},
     threads::shared::Shared,
 };
 use anabranch::device::DeviceError;
@@ -32,7 +32,7 @@ pub(crate) fn layout(device: &wgpu::Device) -> wgpu::BindGroupLayout {
 pub(crate) struct Statuses {
     device: wgpu::Buffer,
     bound: wgpu::BindGroup,
-    landing: wgpu::Buffer,
+    staging: wgpu::Buffer,
     stride: u64,
     used: u64,
 }
@@ -44,14 +44,14 @@ impl Statuses {
             return None;
         }
         let stride = Printed::STATUS_BYTES.next_multiple_of(shared.alignment as u64);
-        let take = |sort| shared.staging.take(&shared.creator, sort, launches * stride);
-        let (device, landing) = (take(Sort::Status), take(Sort::Download));
+        let take = |sort| shared.staging.take(&shared.allocator, sort, launches * stride);
+        let (device, staging) = (take(Sort::Status), take(Sort::Download));
         encoder.clear_buffer(&device, 0, Some(launches * stride));
         let size = NonZeroU64::new(Printed::STATUS_BYTES);
         let status = wgpu::BufferBinding { buffer: &device, offset: 0, size };
         let entry = wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(status) };
-        let bound = bound::create(&shared.device, &shared.status_layout, iter::once(entry));
-        Some(Self { device, bound, landing, stride, used: 0 })
+        let bound = bind_groups::create(&shared.device, &shared.status_layout, iter::once(entry));
+        Some(Self { device, bound, staging, stride, used: 0 })
     }
 
     /// Takes the next status: where it begins.
@@ -68,14 +68,14 @@ impl Statuses {
     /// Copies the statuses, behind all launches.
     pub(crate) fn copy(&self, encoder: &mut wgpu::CommandEncoder) {
         if self.used > 0 {
-            encoder.copy_buffer_to_buffer(&self.device, 0, &self.landing, 0, self.used * self.stride);
+            encoder.copy_buffer_to_buffer(&self.device, 0, &self.staging, 0, self.used * self.stride);
         }
     }
 
     /// Asks for the statuses: they can be read when the submission is done.
     pub(crate) fn map(&self) {
         if self.used > 0 {
-            self.landing.slice(..self.used * self.stride).map_async(wgpu::MapMode::Read, |_| ());
+            self.staging.slice(..self.used * self.stride).map_async(wgpu::MapMode::Read, |_| ());
         }
     }
 
@@ -84,9 +84,9 @@ impl Statuses {
         if self.used == 0 {
             return Ok(Vec::new());
         }
-        let slice = self.landing.slice(..self.used * self.stride);
+        let slice = self.staging.slice(..self.used * self.stride);
         let bytes = slice.get_mapped_range().map_err(|error| error.to_string())?.to_vec();
-        self.landing.unmap();
+        self.staging.unmap();
         Ok(bytes)
     }
 
@@ -95,7 +95,7 @@ impl Statuses {
         let read = self.read();
         // A buffer that could not be mapped may be mapped yet.
         if read.is_ok() {
-            shared.staging.give_back(Sort::Download, self.landing);
+            shared.staging.give_back(Sort::Download, self.staging);
         }
         shared.staging.give_back(Sort::Status, self.device);
         read

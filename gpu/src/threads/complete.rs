@@ -11,7 +11,7 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    memory::{landing::Landing, staging::Sort},
+    memory::{downloads::PendingDownload, staging::Sort},
     program::status::{self, Statuses},
 };
 use anabranch::device::{DeviceError, DeviceMemory};
@@ -44,7 +44,7 @@ pub(crate) struct Part {
     /// The value of the timeline when it is done.
     pub(crate) value: u64,
     pub(crate) result: Result<(), DeviceError>,
-    pub(crate) downloads: Vec<Landing>,
+    pub(crate) downloads: Vec<PendingDownload>,
     /// Where the statuses of its launches are.
     pub(crate) statuses: Vec<u64>,
     /// The memory that the batch uses.
@@ -57,14 +57,14 @@ impl Part {
     }
 
     /// Hands the bytes of its downloads over, unless it has failed or they have got theirs.
-    fn land(&mut self, shared: &Arc<Shared>) {
+    fn hand_over_downloads(&mut self, shared: &Arc<Shared>) {
         if let (Ok(()), Some(lost)) = (&self.result, shared.timeline.is_lost()) {
             self.result = Err(lost);
         }
-        for landing in self.downloads.drain(..) {
+        for download in self.downloads.drain(..) {
             if self.result.is_ok() {
                 let failed = |why| DeviceError::Failed { device: shared.info.name.clone(), why };
-                self.result = landing.land(shared).map_err(failed);
+                self.result = download.hand_over(shared).map_err(failed);
             }
         }
     }
@@ -95,7 +95,7 @@ impl Submission {
     pub(super) fn complete_soon(mut self, shared: &Arc<Shared>) -> Option<Self> {
         let is_next = self.parts.first().is_some_and(|part| shared.timeline.completed() + 1 == part.value);
         let downloads = self.parts.iter().flat_map(|part| &part.downloads);
-        if !is_next || downloads.map(Landing::bytes).sum::<u64>() > SMALL {
+        if !is_next || downloads.map(PendingDownload::bytes).sum::<u64>() > SMALL {
             return Some(self);
         }
         self.may_ask = false;
@@ -137,11 +137,11 @@ impl Submission {
     fn wait(&mut self, shared: &Arc<Shared>) -> Result<(), wgpu::PollError> {
         if let [part] = &mut *self.parts
             && self.statuses.is_none()
-            && part.downloads.iter().any(Landing::has_pieces)
+            && part.downloads.iter().any(PendingDownload::has_pieces)
         {
             // The host reads the pieces of a large download, which goes alone, while the last ones are on
             // their way.
-            part.land(shared);
+            part.hand_over_downloads(shared);
         }
         if self.index.is_none() || (self.may_ask && self.is_done_soon(shared)?) {
             return Ok(());
@@ -168,7 +168,7 @@ impl Submission {
         for mut part in parts {
             let checked = status::check(shared, &statuses, &part.statuses);
             part.result = part.result.and(checked);
-            part.land(shared);
+            part.hand_over_downloads(shared);
             part.finish(shared);
         }
     }

@@ -8,7 +8,7 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    memory::{GpuMemory, bound, known, staging::Sort},
+    memory::{GpuMemory, bind_groups, known, staging::Sort},
     program::{Scopes, status::Statuses},
 };
 use anabranch::device::{DeviceError, DeviceMemory, Run};
@@ -105,7 +105,7 @@ impl<'a> Encoding<'a> {
         }
         let mut encoder = shared.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let statuses = Statuses::new(shared, &mut encoder, statuses);
-        let take = || shared.staging.take(&shared.creator, Sort::Blocks, bytes as u64);
+        let take = || shared.staging.take(&shared.allocator, Sort::Blocks, bytes as u64);
         Self {
             shared,
             encoder: Some(encoder),
@@ -141,7 +141,7 @@ impl<'a> Encoding<'a> {
     pub(crate) fn buffer(&self, memory: &DeviceMemory) -> Option<wgpu::Buffer> {
         known(memory, &self.shared.budget)
             .ok()
-            .map(|memory: &GpuMemory| memory.buffer(&self.shared.creator).clone())
+            .map(|memory: &GpuMemory| memory.buffer(&self.shared.allocator).clone())
     }
 
     /// Encodes copies of runs. The last argument of `copy` counts their bytes.
@@ -176,7 +176,7 @@ impl<'a> Encoding<'a> {
         let Some(leaves) = self.leaves(&launch.reductions) else { return };
         // Without a block and leaves the bindings are the same in all launches on these buffers.
         let is_fixed = *has_immediates && leaves.is_empty();
-        let fixed = is_fixed.then(|| self.shared.budget.bound.get(device, &compiled.layout, &operands));
+        let fixed = is_fixed.then(|| self.shared.budget.bind_groups.get(device, &compiled.layout, &operands));
         for dispatch in &launch.dispatches {
             let bound = if let Some(fixed) = &fixed {
                 fixed.clone()
@@ -190,8 +190,8 @@ impl<'a> Encoding<'a> {
                     self.blocks.resize(self.blocks.len().next_multiple_of(self.shared.alignment), 0);
                     Some(block_entry(blocks, at, dispatch.block.len() as u64))
                 };
-                let operands = bound::entries(operands.iter().chain(&leaves));
-                bound::create(device, &compiled.layout, block.into_iter().chain(operands))
+                let operands = bind_groups::entries(operands.iter().chain(&leaves));
+                bind_groups::create(device, &compiled.layout, block.into_iter().chain(operands))
             };
             let pass = self.pass();
             pass.set_pipeline(&compiled.pipeline);
@@ -268,8 +268,8 @@ impl<'a> Encoding<'a> {
         // Upload buffers of a submission without commands would never be mapped again, but then there are
         // none.
         let index = self.has_commands.then(|| self.submit_commands());
-        for landing in self.parts.iter_mut().flat_map(|part| &mut part.downloads) {
-            index.iter().for_each(|index| landing.map(index));
+        for download in self.parts.iter_mut().flat_map(|part| &mut part.downloads) {
+            index.iter().for_each(|index| download.map(index));
         }
         self.statuses.iter().for_each(Statuses::map);
         self.used.extend(self.block_buffer.map(|buffer| (Sort::Blocks, buffer)));

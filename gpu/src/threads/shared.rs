@@ -1,6 +1,6 @@
 //! What the threads of a device share.
 
-use crate::memory::{Budget, creator::Creator, staging::Staging};
+use crate::memory::{Budget, allocator::Allocator, staging::Staging};
 use anabranch::device::{DeviceInfo, Timeline};
 use std::sync::{Arc, atomic::AtomicUsize};
 
@@ -10,7 +10,7 @@ pub(crate) struct Shared {
     pub(crate) timeline: Timeline,
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
-    pub(crate) creator: Creator,
+    pub(crate) allocator: Allocator,
     pub(crate) staging: Arc<Staging>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) limits: wgpu::Limits,

@@ -53,7 +53,7 @@ impl Piece {
     }
 }
 
-impl Landing {
+impl PendingDownload {
     /// Whether the bytes come in several pieces.
     pub(crate) fn has_pieces(&self) -> bool {
         self.pieces.len() > 1
@@ -70,7 +70,7 @@ impl Landing {
     }
 
     /// Hands the bytes over, as they come.
-    pub(crate) fn land(self, shared: &Arc<Shared>) -> Result<(), String> {
+    pub(crate) fn hand_over(self, shared: &Arc<Shared>) -> Result<(), String> {
         let Self { pieces, take } = self;
         let mut reading = Reading { shared, pieces: pieces.into_iter(), current: None, result: Ok(()) };
         let taken = catch_unwind(AssertUnwindSafe(|| take(&mut |to| reading.get(to))));

@@ -14,9 +14,9 @@ type Known = (wgpu::BindGroupLayout, Vec<wgpu::Buffer>, wgpu::BindGroup);
 
 /// Bind groups, with the last used one at the end.
 #[derive(Debug, Default)]
-pub(crate) struct BoundGroups(Mutex<VecDeque<Known>>);
+pub(crate) struct BindGroups(Mutex<VecDeque<Known>>);
 
-impl BoundGroups {
+impl BindGroups {
     /// The bind group of this layout whose bindings are these buffers, from binding 1 on.
     pub(crate) fn get(
         &self,

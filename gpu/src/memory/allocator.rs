@@ -3,14 +3,14 @@
 
 use crate::ready;
 
-/// Makes the buffers of a handle.
-pub(crate) struct Creator {
+/// Allocates the buffers of a handle.
+pub(crate) struct Allocator {
     device: wgpu::Device,
     /// Makes all handles of the device return the buffers that they keep.
     make_room: Box<dyn Fn() + Send + Sync>,
 }
 
-impl Creator {
+impl Allocator {
     pub(crate) fn new(device: wgpu::Device, make_room: Box<dyn Fn() + Send + Sync>) -> Self {
         Self { device, make_room }
     }
