@@ -2,7 +2,7 @@
 
 use crate::file::{
     chunks::{ChunkTable, END_AT, Record},
-    head::end_of,
+    immutable_part::end_of,
     ledger::{Ledger, Stamp, Written},
 };
 use flate2::{Compress, Compression, FlushCompress, Status};

@@ -6,7 +6,7 @@ use crate::{
         compressed::Compressed,
         contiguous::Contiguous,
         device::Device,
-        head::{Head, end_of},
+        immutable_part::{ImmutablePart, end_of},
         layout::{FramesAt, Layout},
         ledger::{Ledger, Stamp, Written},
     },
@@ -54,10 +54,10 @@ impl FrameFile {
         }
     }
 
-    /// The position of frame 0, and the head of the file. `None` for a compressed file.
-    pub(crate) fn start(&self) -> Option<(u64, &Head)> {
+    /// The position of frame 0, and the immutable part of the file. `None` for a compressed file.
+    pub(crate) fn start(&self) -> Option<(u64, &ImmutablePart)> {
         match self {
-            Self::Contiguous(file) => Some((file.start, file.ledger.head())),
+            Self::Contiguous(file) => Some((file.start, file.ledger.immutable_part())),
             Self::Compressed(_) => None,
         }
     }

@@ -4,7 +4,7 @@ use crate::{
     SyncLevel,
     file::{
         device::{Device, read_u64_at},
-        head::Head,
+        immutable_part::ImmutablePart,
         layout::{Layout, StampsAt},
     },
 };
@@ -37,7 +37,7 @@ pub(crate) struct Ledger {
     count: u64,
     count_at: u64,
     stamps_at: Option<StampsAt>,
-    head: Head,
+    immutable: ImmutablePart,
 }
 
 impl Ledger {
@@ -48,18 +48,19 @@ impl Ledger {
         sync: SyncLevel,
         count: u64,
     ) -> io::Result<Self> {
-        let head = Head::read(&*device, layout)?;
-        Ok(Self { device, sync, count, count_at: layout.count_at, stamps_at: layout.stamps_at, head })
+        let immutable = ImmutablePart::read(&*device, layout)?;
+        Ok(Self { device, sync, count, count_at: layout.count_at, stamps_at: layout.stamps_at, immutable })
     }
 
     /// The part of the file that does not change.
-    pub(crate) fn head(&self) -> &Head {
-        &self.head
+    pub(crate) fn immutable_part(&self) -> &ImmutablePart {
+        &self.immutable
     }
 
     /// Whether the file still begins as it did, counts the frames that were counted, and ends at `end`.
     pub(crate) fn is_intact(&self, end: u64) -> io::Result<bool> {
-        Ok(self.head.is_on(&*self.device, end)? && read_u64_at(&*self.device, self.count_at)? == self.count)
+        Ok(self.immutable.is_on(&*self.device, end)?
+            && read_u64_at(&*self.device, self.count_at)? == self.count)
     }
 
     /// Writes the stamp of a frame, if the file has stamps.

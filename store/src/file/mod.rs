@@ -47,16 +47,16 @@
 //! # The end
 //!
 //! The last writes are synchronised, if the level asks for that. The file that was written must still be the
-//! one at the path, and must still begin and end as the writer left it ([`head`]). If another program has
-//! removed, moved, replaced or overwritten it, the writer reports that as an error.
+//! one at the path, and must still begin and end as the writer left it ([`immutable_part`]). If another
+//! program has removed, moved, replaced or overwritten it, the writer reports that as an error.
 
 pub(crate) mod chunks;
 pub(crate) mod compressed;
 pub(crate) mod contiguous;
 pub(crate) mod device;
 pub(crate) mod frame_file;
-pub(crate) mod head;
 pub(crate) mod holder;
+pub(crate) mod immutable_part;
 pub(crate) mod layout;
 pub(crate) mod ledger;
 pub(crate) mod library;

@@ -4,7 +4,7 @@
 use crate::{
     Result, StoreError, SyncLevel,
     element::Element,
-    file::{head::Head, holder::Holder, layout::Layout},
+    file::{holder::Holder, immutable_part::ImmutablePart, layout::Layout},
 };
 use std::path::Path;
 
@@ -26,8 +26,8 @@ pub struct Announcement {
     /// The position of the count.
     pub(super) count_at: u64,
     pub(super) sync: SyncLevel,
-    /// The length and the checksum of the head of the file.
-    head: [u32; 2],
+    /// The length and the checksum of the immutable part of the file.
+    immutable: [u32; 2],
     /// The writer's process, and the checksum of its host's name.
     holder: [u32; 2],
 }
@@ -37,7 +37,12 @@ impl Announcement {
     pub const WORDS: usize = 9;
 
     /// The announcement of a file of elements `T` that this process writes.
-    pub(super) fn new<T: Element>(layout: &Layout, start: u64, sync: SyncLevel, head: &Head) -> Self {
+    pub(super) fn new<T: Element>(
+        layout: &Layout,
+        start: u64,
+        sync: SyncLevel,
+        immutable: &ImmutablePart,
+    ) -> Self {
         Self {
             element: name_of::<T>(),
             frames: layout.frames,
@@ -45,7 +50,7 @@ impl Announcement {
             start,
             count_at: layout.count_at,
             sync,
-            head: head.fingerprint(),
+            immutable: immutable.fingerprint(),
             holder: fingerprint(&Holder::this_process()),
         }
     }
@@ -57,21 +62,21 @@ impl Announcement {
             SyncLevel::End => 1,
             SyncLevel::Frame => 2,
         };
-        let (head, holder) = (pair(self.head), pair(self.holder));
+        let (immutable, holder) = (pair(self.immutable), pair(self.holder));
         let (element, frames, bytes) = (self.element, self.frames, self.frame_bytes);
-        [MARK, element, frames, bytes, self.start, self.count_at, sync, head, holder]
+        [MARK, element, frames, bytes, self.start, self.count_at, sync, immutable, holder]
     }
 
     /// The announcement that [`to_words`](Self::to_words) has given; `None` for other numbers.
     pub fn from_words(words: [u64; Self::WORDS]) -> Option<Self> {
-        let [MARK, element, frames, frame_bytes, start, count_at, sync, head, holder] = words else {
+        let [MARK, element, frames, frame_bytes, start, count_at, sync, immutable, holder] = words else {
             return None;
         };
         let sync = [SyncLevel::None, SyncLevel::End, SyncLevel::Frame]
             .into_iter()
             .nth(usize::try_from(sync).ok()?)?;
-        let (head, holder) = (halves(head), halves(holder));
-        Some(Self { element, frames, frame_bytes, start, count_at, sync, head, holder })
+        let (immutable, holder) = (halves(immutable), halves(holder));
+        Some(Self { element, frames, frame_bytes, start, count_at, sync, immutable, holder })
     }
 
     /// An error unless the file has elements of this type.
@@ -85,18 +90,25 @@ impl Announcement {
         Err(StoreError::Mismatch { path: path.into(), what, found, expected: T::NAME.into() })
     }
 
-    /// The bytes of the head of the file.
-    pub(super) fn head_len(&self) -> usize {
-        self.head[0] as usize
+    /// The bytes of the immutable part of the file.
+    pub(super) fn immutable_len(&self) -> usize {
+        self.immutable[0] as usize
     }
 
-    /// An error unless the file at `path` has this head, and the lock file beside it names this holder: then
-    /// it is the file that was announced, and it is still being written.
-    pub(super) fn check_identity(&self, path: &Path, head: &Head, holder: Option<&Holder>) -> Result<()> {
+    /// An error unless the file at `path` has this immutable part, and the lock file beside it names this
+    /// holder: then it is the file that was announced, and it is still being written.
+    pub(super) fn check_identity(
+        &self,
+        path: &Path,
+        immutable: &ImmutablePart,
+        holder: Option<&Holder>,
+    ) -> Result<()> {
         let reason = match holder {
             None => "no process is writing it".to_owned(),
             Some(holder) if fingerprint(holder) != self.holder => format!("it is being written by {holder}"),
-            Some(_) if head.fingerprint() != self.head => "its layout or its attributes differ".to_owned(),
+            Some(_) if immutable.fingerprint() != self.immutable => {
+                "its layout or its attributes differ".to_owned()
+            }
             Some(_) => return Ok(()),
         };
         Err(StoreError::NotAnnounced { path: path.into(), reason })
@@ -136,7 +148,7 @@ mod tests {
                 start: 4096,
                 count_at: 800,
                 sync,
-                head: [4096, u32::MAX],
+                immutable: [4096, u32::MAX],
                 holder: [u32::MAX, 3],
             };
             let words = announcement.to_words();

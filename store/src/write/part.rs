@@ -5,7 +5,7 @@ use crate::{
     element::Element,
     file::{
         device::{Device, read_u64_at},
-        head::Head,
+        immutable_part::ImmutablePart,
         lock::holder_of,
         partial::find,
         system::System,
@@ -67,12 +67,13 @@ impl<T: Element> PartWriter<T> {
         let failed = |e| StoreError::io("open for writing", path, e);
         announcement.check_element::<T>(path)?;
         let (real, file) = find(path)?;
-        // A head that is longer than the file is not that of this file.
-        let head = Head::read_bytes(&file, announcement.head_len()).or_else(|e| match e.kind() {
-            ErrorKind::UnexpectedEof => Ok(Head::empty()),
-            _ => Err(failed(e)),
-        })?;
-        announcement.check_identity(path, &head, holder_of(&real).as_ref())?;
+        // A part that is longer than the file is not that of this file.
+        let immutable =
+            ImmutablePart::read_bytes(&file, announcement.immutable_len()).or_else(|e| match e.kind() {
+                ErrorKind::UnexpectedEof => Ok(ImmutablePart::empty()),
+                _ => Err(failed(e)),
+            })?;
+        announcement.check_identity(path, &immutable, holder_of(&real).as_ref())?;
         Ok(Self::on(System.open_part(&real).map_err(failed)?, announcement, path))
     }
 

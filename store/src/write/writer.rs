@@ -78,8 +78,9 @@ impl<T: Element> Writer<T> {
         let place = std::path::absolute(&room.path).map_err(|e| StoreError::io("find", &room.path, e))?;
         let file = FrameFile::new(device, layout, options.sync, stored)
             .map_err(|e| StoreError::io("read", &room.path, e))?;
-        let announcement =
-            file.start().map(|(start, head)| Announcement::new::<T>(layout, start, options.sync, head));
+        let announcement = file
+            .start()
+            .map(|(start, immutable)| Announcement::new::<T>(layout, start, options.sync, immutable));
         let meter = Arc::new(Meter::new(stored));
         let (error, returned, completed, element) = (None, false, false, PhantomData);
         let _lock = None;

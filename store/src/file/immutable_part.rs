@@ -15,10 +15,10 @@ const END: std::ops::Range<usize> = END_AT as usize..END_AT as usize + 8;
 
 /// The first bytes of a file, up to the first one that its writer may change: HDF5's structures and the
 /// attributes, without the end of the file.
-pub(crate) struct Head(Vec<u8>);
+pub(crate) struct ImmutablePart(Vec<u8>);
 
-impl Head {
-    /// Reads the head of a file of this layout.
+impl ImmutablePart {
+    /// Reads the immutable part of a file of this layout.
     pub(crate) fn read(device: &dyn Device, layout: &Layout) -> io::Result<Self> {
         Self::read_bytes(device, layout.first_changed().min(LIMIT) as usize)
     }
@@ -28,7 +28,7 @@ impl Head {
         Self(Vec::new())
     }
 
-    /// Reads a head of this length.
+    /// Reads a part of this length.
     pub(crate) fn read_bytes(device: &dyn Device, len: usize) -> io::Result<Self> {
         let mut bytes = vec![0; len];
         device.read_exact_at(&mut bytes, 0)?;
@@ -38,12 +38,12 @@ impl Head {
         Ok(Self(bytes))
     }
 
-    /// The length and the checksum of the head.
+    /// The length and the checksum of the part.
     pub(crate) fn fingerprint(&self) -> [u32; 2] {
         [self.0.len() as u32, crc32fast::hash(&self.0)]
     }
 
-    /// Whether the file still has this head, and all bytes up to `end`, which its superblock states.
+    /// Whether the file still has this part, and all bytes up to `end`, which its superblock states.
     pub(crate) fn is_on(&self, device: &dyn Device, end: u64) -> io::Result<bool> {
         let read = || -> io::Result<bool> {
             let mut last = [0];
