@@ -35,7 +35,7 @@ fn all_nodes_exchange_what_all_of_them_read() {
     for node in 0..4 {
         let mut program = Program::new(node, 4, N, false);
         let expected: Vec<_> = (0..4).map(|node| (node as u16, part(4 * node, 4 * node + 4))).collect();
-        // The third time the launches are replayed.
+        // The third time the launches are recognised.
         for _ in 0..4 {
             program.kernel(&write(points(N)));
             let commands = program.kernel(&read(everything(N)));

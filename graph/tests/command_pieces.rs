@@ -123,7 +123,7 @@ fn what_all_nodes_need_is_pushed_by_one_command() {
 }
 
 #[test]
-fn repeated_pieces_are_replayed_with_the_same_dependencies() {
+fn repeated_pieces_are_recalled_with_the_same_dependencies() {
     let mut program = Program::new(1, 3, N, true);
     let mut step = |number: u64| {
         let [from, to] = if number.is_multiple_of(2) { [U, V] } else { [V, U] };

@@ -1,4 +1,4 @@
-//! Launches that repeat are recognised and replayed, also if their mappers are made again each time.
+//! Launches that repeat are recognised and not derived again, also if their mappers are made again each time.
 
 mod command_program;
 
@@ -15,7 +15,7 @@ use std::{
 
 /// Steps of a stencil on 4,096 nodes, until the commands repeat. Then it checks that 1,000 more steps have
 /// the same commands and call no mapper; `calls` counts the calls.
-fn check_replay(reading: impl Fn() -> Mapper, writing: impl Fn() -> Mapper, calls: impl Fn() -> usize) {
+fn check_recall(reading: impl Fn() -> Mapper, writing: impl Fn() -> Mapper, calls: impl Fn() -> usize) {
     let n = 1 << 12;
     let mut program = Program::new(1000, 4096, n, false);
     program.kernel(&[access(U, Mode::Write, writing())]);
@@ -42,7 +42,7 @@ fn a_repeated_loop_calls_no_mapper() {
         seen.fetch_add(1, Relaxed);
         inner.map(chunk)
     });
-    check_replay(|| counted.clone(), || points(n), || counter.load(Relaxed));
+    check_recall(|| counted.clone(), || points(n), || counter.load(Relaxed));
 }
 
 /// A mapper that can be compared, and counts its calls.
@@ -80,7 +80,7 @@ fn a_repeated_loop_with_new_mappers_of_equal_values_calls_no_mapper() {
     let n = 1 << 12;
     let counter = Arc::new(AtomicUsize::new(0));
     let around = || erase(Around(1, counter.clone()), Extent([n]));
-    check_replay(around, || points(n), || counter.load(Relaxed));
+    check_recall(around, || points(n), || counter.load(Relaxed));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_repeated_loop_with_a_new_closure_that_captures_nothing_calls_no_mapper() {
             line(chunk.range.min()[0].saturating_sub(1), chunk.range.max()[0])
         })
     };
-    check_replay(left, || points(1 << 12), || CALLS.load(Relaxed));
+    check_recall(left, || points(1 << 12), || CALLS.load(Relaxed));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Rules of the command graph, one per test: transfers, edges, horizons, errors, hashes, replay, and bounds.
+//! Rules of the command graph, one per test: transfers, edges, horizons, errors, hashes, memoization, and
+//! bounds.
 
 mod command_program;
 

@@ -102,7 +102,7 @@ fn launches_with_other_weights_are_no_repetition() {
     let rows = [0, 1].map(|at| GridBox::new([16, 0, 0], [[48, 32][at], 1, 1]));
     let expected = rows.map(|rows| format!("execute {}", Region::from(rows)));
     (0..20).for_each(|number| assert_eq!(step(number), expected[number % 2]));
-    // Both are replayed from there on.
+    // Both are recalled from there on.
     let before = calls.load(Relaxed);
     (20..60).for_each(|number| assert_eq!(step(number), expected[number % 2]));
     assert_eq!(calls.load(Relaxed), before);

@@ -90,7 +90,7 @@ impl Graphs {
         &self.live
     }
 
-    /// The graph that execution follows, for a question whose answer ends the replay of tasks.
+    /// The graph that execution follows, for a question before which it stops recalling tasks.
     pub(super) fn live_mut(&mut self) -> &mut TaskGraph {
         &mut self.live
     }

@@ -110,8 +110,8 @@ struct Cost {
     /// Exchanges of data or of partial results in which all nodes take part: the transport chooses their
     /// messages.
     exchanges: f64,
-    /// Microseconds, for launches that are replayed, and for the first ones.
-    replayed: f64,
+    /// Microseconds, for launches that are repeated, and for the first ones.
+    repeated: f64,
     first: f64,
 }
 
@@ -145,7 +145,7 @@ impl Cycle {
         // The first repetitions move the initial contents.
         repeat(3, &mut Cost::default())?;
         let mut seen = Cost::default();
-        cost.replayed = repeat(rounds, &mut seen)?;
+        cost.repeated = repeat(rounds, &mut seen)?;
         let launches = (rounds * self.kernels.len()) as f64;
         (cost.sent, cost.exchanges) = (seen.sent / launches, seen.exchanges / launches);
         Ok(cost)
@@ -173,15 +173,15 @@ pub fn nodes_table(smoke: bool) -> Result<String, Failure> {
     let mut text = format!(
         "Commands of one launch over {ROWS} rows, on the node that sends most (of the first, the middle and the last one)\n\n\
          {:>10} {:>6} {:>6} {:>10} {:>10} {:>12} {:>10}\n",
-        "cycle", "nodes", "node", "sent", "exchanges", "replayed us", "first us"
+        "cycle", "nodes", "node", "sent", "exchanges", "repeated us", "first us"
     );
     for cycle in cycles() {
         for nodes in NODES {
             let (node, cost) = cycle.busiest(nodes, rounds)?;
-            let Cost { sent, exchanges, replayed, first } = cost;
+            let Cost { sent, exchanges, repeated, first } = cost;
             let _ = writeln!(
                 text,
-                "{:>10} {nodes:>6} {:>6} {sent:>10.2} {exchanges:>10.2} {replayed:>12.2} {first:>10.2}",
+                "{:>10} {nodes:>6} {:>6} {sent:>10.2} {exchanges:>10.2} {repeated:>12.2} {first:>10.2}",
                 cycle.name, node.0
             );
         }

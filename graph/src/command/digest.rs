@@ -2,7 +2,7 @@
 //!
 //! Nodes compare their program hashes, a rolling hash of the digests of everything that was submitted, to
 //! find out whether they run the same program. The key of a launch finds [launches that
-//! repeat](super::replay).
+//! repeat](super::memo).
 
 use super::{
     launch::{BufferAccess, Hints, Launch, Work},

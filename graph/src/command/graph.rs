@@ -8,7 +8,7 @@ use super::{
     error::CommandError,
     front::Front,
     launch::Launch,
-    replay::Replay,
+    memo::Memo,
     shape::Shape,
     slots::BufferSlots,
     turn::{Nodes, nodes_of},
@@ -36,7 +36,7 @@ pub struct CommandGraph {
     /// Unless all nodes have the same.
     weights: Option<Weights>,
     buffers: BufferSlots,
-    replay: Replay,
+    memo: Memo,
     effects: Effects,
     hash: RollingHash,
     front: Front,
@@ -62,7 +62,7 @@ impl CommandGraph {
             rank: Rank { me: node, nodes },
             weights: None,
             buffers: BufferSlots::default(),
-            replay: Replay::default(),
+            memo: Memo::default(),
             effects: Effects::default(),
             hash: RollingHash::default(),
             front: Front::new(),
@@ -256,7 +256,7 @@ impl CommandGraph {
                 self.hash.add(launch.work.code());
                 self.commands.push(Command::new(CommandId(context.first), launch.task, kind));
             }
-            _ if !launch.is_without_data() && self.replay(launch, &context, done)? => {}
+            _ if !launch.is_without_data() && self.recall(launch, &context, done)? => {}
             _ => self.derive(launch, context, done)?,
         }
         self.hash.add(launch.task.0);
@@ -271,10 +271,10 @@ impl CommandGraph {
         Ok(&self.commands)
     }
 
-    /// Replays a launch that repeats an earlier one. Returns whether it could be replayed.
-    fn replay(&mut self, launch: &Launch, context: &Context, done: Done<'_>) -> Result<bool, CommandError> {
+    /// Recalls the commands of a launch that repeats an earlier one. Returns whether they were known.
+    fn recall(&mut self, launch: &Launch, context: &Context, done: Done<'_>) -> Result<bool, CommandError> {
         let (weights, buffers) = (self.weights.as_ref(), &mut self.buffers);
-        let digest = self.replay.launch(launch, context, weights, buffers, &mut self.commands, done)?;
+        let digest = self.memo.launch(launch, context, weights, buffers, &mut self.commands, done)?;
         digest.into_iter().for_each(|digest| self.hash.add(digest));
         Ok(digest.is_some())
     }

@@ -83,9 +83,9 @@
 //! [`CommandGraph::launch`] takes these steps. Steps 1 to 4 are skipped for a fence, epoch or horizon without
 //! accesses.
 //!
-//! 1. **Replay?** A launch that repeats an earlier one (equal mappers on the same buffers, divided in the
-//!    same way), on buffers whose states have the same structure as before, is not derived again: its
-//!    commands are replayed with new numbers (`replay`, `interned`). Otherwise:
+//! 1. **Memoization.** A launch that repeats an earlier one (equal mappers on the same buffers, divided in
+//!    the same way), on buffers whose states have the same structure as before, is not derived again: its
+//!    commands are recalled, with new numbers (`memo`, `interned`). Otherwise:
 //! 2. **Split.** The index space is split by arithmetic, evenly or by [weights](CommandGraph::set_weights):
 //!    chunks and pieces are computed, not listed (`split`).
 //! 3. **Find what is needed.** The range mappers are evaluated for this node's chunk, its pieces, and the
@@ -133,8 +133,8 @@ mod graph;
 mod interned;
 mod launch;
 mod mapper;
+mod memo;
 mod part;
-mod replay;
 mod shape;
 mod slots;
 mod source;

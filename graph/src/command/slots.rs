@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 /// A place for the state of one buffer.
 ///
-/// [Derivations](super::derive) work on live states, [replays](super::replay) on interned ones. A state
+/// [Derivations](super::derive) work on live states, [memos](super::memo) on interned ones. A state
 /// changes its form when a launch needs the other one.
 pub(super) enum Slot {
     Free,

@@ -3,7 +3,7 @@
 //! An id older than the current epoch stands for that epoch. Nothing is rewritten when an epoch or horizon is
 //! applied: each use of an id takes the later of the id and the epoch.
 
-use super::replay::Repeated;
+use super::memo::Repeated;
 use crate::task::TaskId;
 use anabranch_grid::{Extent, GridBox, Region, RegionMap};
 use smallvec::SmallVec;

@@ -6,8 +6,8 @@ use super::{
     checks::{check_bounds, check_overlap, is_overwrite, read},
     edges::{Dependencies, add, after},
     front::Front,
+    memo::Memo,
     object::ObjectTracker,
-    replay::Replay,
     settings::Settings,
 };
 use crate::task::{
@@ -33,8 +33,8 @@ pub struct TaskGraph {
     /// `None` if the graph makes neither epochs nor horizons.
     front: Option<Front>,
     ancestry: Option<Ancestry>,
-    /// `None` if the graph never replays what repeats.
-    pub(super) replay: Option<Replay>,
+    /// `None` if the graph never recalls what repeats.
+    pub(super) memo: Option<Memo>,
     /// Whether a buffer may have several versions.
     pub(super) renames: bool,
     /// The last id that was given to a task, epoch or horizon.
@@ -71,7 +71,7 @@ impl TaskGraph {
             last_name: 0,
             front: (settings.epochs || settings.horizons.is_some()).then(|| Front::after(TaskId::EPOCH)),
             ancestry: settings.conflicts.then(Ancestry::new),
-            replay: (settings.horizons.is_none() && !settings.conflicts).then(Replay::default),
+            memo: (settings.horizons.is_none() && !settings.conflicts).then(Memo::default),
             renames: false,
             last: TaskId::EPOCH,
             epoch: TaskId::EPOCH,
@@ -95,7 +95,7 @@ impl TaskGraph {
     /// # Panics
     /// If the buffer is not (or no longer) part of the graph.
     pub fn set_versions(&mut self, buffer: BufferId, versions: usize) {
-        self.interrupt_replay(&|_| false);
+        self.interrupt_memo(&|_| false);
         self.renames |= versions > 1;
         self.tracker_mut(buffer).set_versions(versions);
     }
@@ -109,7 +109,7 @@ impl TaskGraph {
     /// # Panics
     /// If the buffer is not (or no longer) part of the graph.
     pub fn discard(&mut self, buffer: BufferId, done: Done<'_>) {
-        self.interrupt_replay(done);
+        self.interrupt_memo(done);
         let (epoch, barrier) = (self.epoch, self.barrier);
         self.tracker_mut(buffer).discard(epoch, &|task| task == barrier || done(task));
     }
@@ -136,7 +136,7 @@ impl TaskGraph {
     /// # Panics
     /// If the buffer is not (or no longer) part of the graph.
     pub fn writers(&mut self, buffer: BufferId, region: &Region<3>) -> Vec<(TaskId, GridBox<3>)> {
-        self.end_replay_of_buffer(buffer);
+        self.end_recall_of_buffer(buffer);
         let mut writers = Vec::new();
         let written = |part, writer: Option<TaskId>| writers.extend(writer.map(|writer| (writer, part)));
         self.tracker(buffer).contents(region, self.epoch, written);
@@ -145,7 +145,7 @@ impl TaskGraph {
 
     /// Removes a buffer. No later task can access it.
     pub fn remove_buffer(&mut self, buffer: BufferId) {
-        self.end_replay_of_buffer(buffer);
+        self.end_recall_of_buffer(buffer);
         self.buffers.remove(&buffer);
     }
 
@@ -159,7 +159,7 @@ impl TaskGraph {
 
     /// Removes a host object. No later task can touch it.
     pub fn remove_object(&mut self, object: ObjectId) {
-        self.end_replay_of_object(object);
+        self.end_recall_of_object(object);
         self.objects.remove(&object);
     }
 
@@ -180,10 +180,10 @@ impl TaskGraph {
     pub fn tracked(&self) -> usize {
         let buffers: usize = self.buffers.values().map(BufferTracker::tracked).sum();
         let objects: usize = self.objects.values().map(ObjectTracker::tracked).sum();
-        let replay = self.replay.as_ref().map_or(0, Replay::tracked);
+        let memo = self.memo.as_ref().map_or(0, Memo::tracked);
         buffers
             + objects
-            + replay
+            + memo
             + self.front.as_ref().map_or(0, Front::tracked)
             + self.ancestry.as_ref().map_or(0, Ancestry::tracked)
     }
@@ -191,14 +191,14 @@ impl TaskGraph {
     /// Whether this task has an exclusive or relaxed effect on the object that the next sequential effect
     /// comes after.
     pub fn is_unordered(&mut self, object: ObjectId, task: TaskId) -> bool {
-        self.end_replay_of_object(object);
+        self.end_recall_of_object(object);
         self.objects.get(&object).is_some_and(|object| object.is_since(task))
     }
 
     /// Calls `f` with every task whose results or effects a later task may need. Some tasks come several
     /// times. `done` is as in [`submit`](TaskGraph::submit).
     pub fn last_writers(&mut self, done: Done<'_>, mut f: impl FnMut(TaskId)) {
-        self.end_replay(done);
+        self.end_recall(done);
         self.buffers.values().for_each(|tracker| tracker.all_writers(self.epoch, &mut f));
         self.objects.values().flat_map(|object| object.users(self.epoch)).for_each(f);
     }
@@ -236,7 +236,7 @@ impl TaskGraph {
         done: Done<'_>,
         submitted: &mut Submitted,
     ) -> Result<(), GraphError> {
-        self.replay_or_derive(accesses, effects, done, submitted)?;
+        self.recall_or_derive(accesses, effects, done, submitted)?;
         let horizon_is_due = self.note_in_front(submitted, done);
         if self.ancestry.is_some() {
             self.note_ancestry(submitted);
@@ -272,7 +272,7 @@ impl TaskGraph {
         let before = self.last;
         // The caller does not know the pieces yet, and may take them for tasks of long ago.
         let done: Done<'_> = &|task| task <= before && done(task);
-        self.replay_or_check(accesses, done, submitted)?;
+        self.recall_or_check(accesses, done, submitted)?;
         for access in accesses {
             if self.renames && is_overwrite(self.tracker(access.buffer), access, accesses) {
                 self.discard(access.buffer, done);
@@ -325,7 +325,7 @@ impl TaskGraph {
         let effects: SmallVec<[Effect; 4]> =
             effects.iter().map(|&effect| Effect { order: Order::Sequential, ..effect }).collect();
         let mut submitted = Submitted::default();
-        self.interrupt_replay(done);
+        self.interrupt_memo(done);
         self.derive(accesses, &effects, done, &mut submitted)?;
         submitted.dependencies.extend(self.front_mut().iter().map(after));
         self.finish_edges(&mut submitted.dependencies);

@@ -14,8 +14,8 @@
 //! 5. If conflict edges are wanted, it removes those that a dependency path makes superfluous ([`ancestry`]).
 //! 6. If horizons are wanted and one is due, it makes one ([`settings`]).
 //!
-//! A graph that sees the same submissions again and again derives them no more: it replays what it has
-//! recorded of them ([`repeats`], [`replay`]). Steps 1 to 3 are left out then.
+//! A graph recognises submissions that repeat (memoization), and derives them no more: it recalls what it has
+//! memorised of them ([`repeats`], [`memo`]). Steps 1 to 3 are left out then.
 //!
 //! # Buffers
 //! For every version of a buffer a region map holds, point by point, the last writer and the readers since. A
@@ -60,9 +60,9 @@ mod checks;
 mod edges;
 mod front;
 mod graph;
+mod memo;
 mod object;
 mod repeats;
-mod replay;
 mod settings;
 
 pub use graph::TaskGraph;

@@ -1,7 +1,7 @@
 //! The tracker of one host object: the last sequential effect, the exclusive and relaxed effects since, and
 //! the observer.
 
-use super::replay::Repeated;
+use super::memo::Repeated;
 use crate::task::{Kind, Order, TaskId};
 
 /// The effects on one host object that later effects come after, or conflict with.

@@ -38,7 +38,7 @@ fn pair(slot: usize) -> usize {
 /// The number of host objects that programs use. One more, at index `NEST`, orders tasks that submit tasks.
 pub const OBJECTS: usize = 2;
 pub const NEST: usize = OBJECTS;
-/// How often tasks are repeated. The task graph replays what it has seen often enough.
+/// How often tasks are repeated. The task graph recalls what it has seen often enough.
 const PASSES: usize = 24;
 /// The number of objects of the whole cluster.
 pub const CLUSTER_OBJECTS: usize = 2;

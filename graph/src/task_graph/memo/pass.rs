@@ -1,5 +1,5 @@
-//! A pass: the steps that a program repeats, their recorded dependencies, and the ids of the tasks that have
-//! replayed them.
+//! A pass: the steps that a program repeats, their dependencies, and the ids of the tasks that have repeated
+//! them.
 
 use super::paths::Paths;
 use crate::task::{Access, BufferId, Dependency, Effect, Kind, ObjectId, Origin, Submitted, TaskId};
@@ -64,10 +64,10 @@ impl Pass {
 
     /// Removes dependencies that only say what comes first, where a path of others says it, too.
     fn remove_implied(&mut self) {
-        let before = |step: &Step| step.dependencies.iter().filter_map(Recorded::step).collect();
+        let before = |step: &Step| step.dependencies.iter().filter_map(StepDependency::step).collect();
         let mut paths = Paths::new(self.steps.iter().map(before).collect());
         for step in &mut self.steps {
-            let orders = |edge: &Recorded| matches!(edge.kind, Kind::Anti | Kind::Output);
+            let orders = |edge: &StepDependency| matches!(edge.kind, Kind::Anti | Kind::Output);
             let implied = |on: usize| paths.implies(on);
             step.dependencies.retain(|edge| !(orders(edge) && edge.step().is_some_and(implied)));
             paths.advance();
@@ -80,7 +80,7 @@ struct Step {
     accesses: Box<[Access]>,
     effects: Box<[Effect]>,
     is_task: bool,
-    dependencies: SmallVec<[Recorded; 4]>,
+    dependencies: SmallVec<[StepDependency; 4]>,
     versions: SmallVec<[u32; 8]>,
 }
 
@@ -93,13 +93,13 @@ impl Step {
 
 /// A dependency of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Recorded {
+struct StepDependency {
     on: On,
     kind: Kind,
     origin: Origin,
 }
 
-impl Recorded {
+impl StepDependency {
     fn step(&self) -> Option<usize> {
         if let On::Step(step) = self.on { Some(step as usize) } else { None }
     }
@@ -129,12 +129,12 @@ fn position(id: TaskId, of: &[TaskId], steps: &[Step]) -> Option<usize> {
 /// reads.
 const BEFORE: usize = 16;
 
-/// The three passes that are recorded.
+/// The three passes for which the graph memorises dependencies.
 #[derive(Debug)]
-pub(super) struct Recording {
+pub(super) struct Memorising {
     pass: Pass,
     period: usize,
-    /// Whether the pass was replayed before. Then its steps are known, but not what they depend on now.
+    /// Whether the pass was recalled before. Then its steps are known, but not what they depend on now.
     is_known: bool,
     /// The ids of the tasks of the first pass, then those of the second one, and so on. A check has the id of
     /// the task before it.
@@ -143,23 +143,23 @@ pub(super) struct Recording {
     first: Option<TaskId>,
 }
 
-impl Recording {
+impl Memorising {
     pub(super) fn new(period: usize) -> Self {
         Self { pass: Pass::default(), period, is_known: false, ids: Vec::new(), first: None }
     }
 
-    /// Records a pass that was replayed before.
+    /// Memorises a pass that was recalled before.
     pub(super) fn again(pass: Pass) -> Self {
         let period = pass.len();
         Self { pass, period, is_known: true, ids: Vec::new(), first: None }
     }
 
-    /// Whether the pass was replayed before.
+    /// Whether the pass was recalled before.
     pub(super) fn is_known(&self) -> bool {
         self.is_known
     }
 
-    /// The pass, if it was replayed before, and no whole pass has come since.
+    /// The pass, if it was recalled before, and no whole pass has come since.
     pub(super) fn into_known(self) -> Option<Pass> {
         (self.is_known && self.ids.len() < self.period).then_some(self.pass)
     }
@@ -179,11 +179,11 @@ impl Recording {
         } else if is_first {
             self.pass.steps[at].versions.clone_from(&answer.versions);
         } else if asked.is_task {
-            let found: Option<SmallVec<[Recorded; 4]>> =
-                answer.dependencies.iter().map(|dependency| self.recorded(dependency)).collect();
+            let found: Option<SmallVec<[StepDependency; 4]>> =
+                answer.dependencies.iter().map(|dependency| self.of_steps(dependency)).collect();
             // A derivation would drop these edges one by one, as the tasks end.
             let waits_for_long =
-                |edge: &&Recorded| matches!(edge.on, On::Before(_)) && edge.kind != Kind::True;
+                |edge: &&StepDependency| matches!(edge.on, On::Before(_)) && edge.kind != Kind::True;
             let Some(found) = found.filter(|found| found.iter().filter(waits_for_long).count() <= BEFORE)
             else {
                 return false;
@@ -199,7 +199,7 @@ impl Recording {
 
     /// A dependency of the next task in terms of the steps. `None` if it is on a task of the passes that is
     /// not the last one to be its step.
-    fn recorded(&self, dependency: &Dependency) -> Option<Recorded> {
+    fn of_steps(&self, dependency: &Dependency) -> Option<StepDependency> {
         let &Dependency { on, kind, origin } = dependency;
         let at = self.ids.len() % self.period;
         let (before, now) = (self.ids.len() - self.period, self.ids.len() - at);
@@ -212,10 +212,10 @@ impl Recording {
             None if self.first.is_some_and(|first| on >= first) => return None,
             None => On::Before(on),
         };
-        Some(Recorded { on, kind, origin })
+        Some(StepDependency { on, kind, origin })
     }
 
-    /// The pass and the ids of its last tasks, if everything was recorded.
+    /// The pass and the ids of its last tasks, if everything was memorised.
     pub(super) fn take_pass(&mut self) -> Option<(Pass, Vec<TaskId>)> {
         if self.ids.len() < 3 * self.period {
             return None;
@@ -234,9 +234,9 @@ impl Recording {
 /// short programs.
 pub(super) const NOTES: usize = if cfg!(test) { 24 } else { 1024 };
 
-/// A pass that is replayed.
+/// A pass whose dependencies are recalled.
 #[derive(Debug)]
-pub(in crate::task_graph) struct Replaying {
+pub(in crate::task_graph) struct Recalling {
     pass: Pass,
     /// The ids of the tasks of the last pass that the trackers know.
     known: Vec<TaskId>,
@@ -246,18 +246,18 @@ pub(in crate::task_graph) struct Replaying {
     notes: Vec<TaskId>,
     /// The next step.
     at: usize,
-    /// The number of steps that were replayed.
-    replayed: usize,
+    /// The number of steps that were recalled.
+    recalled: usize,
     /// The number of notes for which the trackers are brought up to date.
     bound: usize,
     /// The number of parts that were looked at for that.
     looked_at: usize,
 }
 
-impl Replaying {
+impl Recalling {
     pub(super) fn new((pass, known): (Pass, Vec<TaskId>)) -> Self {
         let latest = known.clone();
-        Self { pass, known, latest, notes: Vec::new(), at: 0, replayed: 0, bound: NOTES, looked_at: 0 }
+        Self { pass, known, latest, notes: Vec::new(), at: 0, recalled: 0, bound: NOTES, looked_at: 0 }
     }
 
     pub(in crate::task_graph) fn pass(&self) -> &Pass {
@@ -278,7 +278,7 @@ impl Replaying {
         }
         submitted.clear(id);
         // One by one: there are few, and `extend` is a call that takes longer.
-        for &Recorded { on, kind, origin } in &step.dependencies {
+        for &StepDependency { on, kind, origin } in &step.dependencies {
             let on = match on {
                 On::Step(step) => self.latest[step as usize],
                 On::Before(id) => id,
@@ -288,7 +288,7 @@ impl Replaying {
         step.versions.iter().for_each(|&version| submitted.versions.push(version));
         self.latest[self.at] = id;
         self.notes.push(id);
-        self.replayed += 1;
+        self.recalled += 1;
         self.at = if self.at + 1 == self.latest.len() { 0 } else { self.at + 1 };
         true
     }
@@ -312,7 +312,7 @@ impl Replaying {
 
     /// Notes that the trackers know the last pass that has ended, and how many parts they have. With many of
     /// them they are brought up to date more seldom: for four parts that are looked at, at least one step was
-    /// replayed.
+    /// recalled.
     pub(in crate::task_graph) fn forget_repeated(&mut self, parts: usize) {
         let ended = self.notes.len() - self.at;
         if ended > 0 {
@@ -330,15 +330,16 @@ impl Replaying {
         steps.filter(|(step, _)| step.is_task).map(|(step, &id)| (&*step.accesses, &*step.effects, id))
     }
 
-    /// The pass, for a recording that comes later.
+    /// The pass, to be memorised again later.
     pub(super) fn into_pass(self) -> Pass {
         self.pass
     }
 
-    /// Whether the replay has saved more than it has cost to record it and to end it. To record a step costs
-    /// about as much as two replayed ones save, and to look at a part an eighth of what one saves.
+    /// Whether the pass has saved more than it has cost to memorise it and to stop recalling it. To memorise
+    /// a step costs about as much as two recalled ones save, and to look at a part an eighth of what one
+    /// saves.
     pub(super) fn was_worthwhile(&self) -> bool {
-        self.replayed >= 2 * self.latest.len() + self.looked_at / 8
+        self.recalled >= 2 * self.latest.len() + self.looked_at / 8
     }
 }
 

@@ -1,4 +1,4 @@
-//! A graph that replays gives the answers of a graph that derives each task.
+//! A graph with a memo gives the answers of a graph that derives each task.
 
 use super::{Stage, pass::NOTES};
 use crate::{
@@ -89,8 +89,8 @@ fn part() -> impl Strategy<Value = Part> {
     ]
 }
 
-/// Two graphs that get the same submissions: one replays, the other one derives each task. The first one has
-/// no front unless the program has epochs.
+/// Two graphs that get the same submissions: one has a memo, the other one derives each task. The first one
+/// has no front unless the program has epochs.
 struct Pair {
     graphs: [TaskGraph; 2],
     buffers: Vec<BufferId>,
@@ -101,9 +101,9 @@ struct Pair {
     lag: u64,
     /// When each task ends, by its id.
     ends: Rc<RefCell<Vec<u64>>>,
-    /// What each task comes after in the graph that replays, by its id.
+    /// What each task comes after in the graph with a memo, by its id.
     before: Vec<Vec<TaskId>>,
-    replayed: usize,
+    recalled: usize,
     /// The number of dependencies that others implied.
     implied: usize,
 }
@@ -114,18 +114,18 @@ impl Pair {
     }
 
     fn with(lag: u64, epochs: bool) -> Self {
-        let replays = TaskGraph::with(Settings { epochs, ..Settings::default() });
-        // A graph that derives conflicts does not replay, and has the same dependencies.
+        let with_memo = TaskGraph::with(Settings { epochs, ..Settings::default() });
+        // A graph that derives conflicts has no memo, and has the same dependencies.
         let derives = TaskGraph::with(Settings { conflicts: true, ..Settings::default() });
         let mut pair = Self {
-            graphs: [replays, derives],
+            graphs: [with_memo, derives],
             buffers: Vec::new(),
             objects: Vec::new(),
             epoch: TaskId::EPOCH,
             lag,
             ends: Rc::new(RefCell::new(vec![0])),
             before: vec![Vec::new()],
-            replayed: 0,
+            recalled: 0,
             implied: 0,
         };
         pair.buffers = (0..BUFFERS).map(|_| pair.create_buffer()).collect();
@@ -143,8 +143,8 @@ impl Pair {
         self.both(|graph| graph.create_buffer(Extent([ROWS, COLS, 1]), true))
     }
 
-    fn is_replaying(&self) -> bool {
-        self.graphs[0].replay.as_ref().is_some_and(|replay| matches!(replay.stage, Stage::Replaying(_)))
+    fn is_recalling(&self) -> bool {
+        self.graphs[0].memo.as_ref().is_some_and(|memo| matches!(memo.stage, Stage::Recalling(_)))
     }
 
     fn done(&self) -> impl Fn(TaskId) -> bool + use<> {
@@ -205,9 +205,9 @@ impl Pair {
         let [one, other] = answers;
         prop_assert_eq!(one.id, other.id);
         prop_assert_eq!(&one.versions, &other.versions);
-        let [replayed, derived] = answers.map(|answer| self.edges(answer, &done));
-        let more = replayed.iter().filter(|edge| !derived.contains(edge)).collect::<Vec<_>>();
-        let missing = derived.iter().filter(|edge| !replayed.contains(edge));
+        let [recalled, derived] = answers.map(|answer| self.edges(answer, &done));
+        let more = recalled.iter().filter(|edge| !derived.contains(edge)).collect::<Vec<_>>();
+        let missing = derived.iter().filter(|edge| !recalled.contains(edge));
         // An edge that only says what comes first may be missing, if others imply it.
         let (implied, missing): (Vec<&(TaskId, Kind)>, Vec<_>) = missing.partition(|(on, kind)| {
             matches!(kind, Kind::Anti | Kind::Output) && self.comes_after(&one.dependencies, *on)
@@ -228,7 +228,7 @@ impl Pair {
             [Ok(one), Ok(other)] => self.compare([one, other], &done)?,
             [one, other] => prop_assert_eq!(one.as_ref().err(), other.as_ref().err()),
         }
-        self.replayed += usize::from(self.is_replaying());
+        self.recalled += usize::from(self.is_recalling());
         Ok(())
     }
 
@@ -249,7 +249,7 @@ impl Pair {
             }
             [one, other] => prop_assert_eq!(one.err(), other.err()),
         }
-        self.replayed += usize::from(self.is_replaying());
+        self.recalled += usize::from(self.is_recalling());
         Ok(())
     }
 
@@ -337,7 +337,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
     #[test]
-    fn a_graph_that_replays_gives_the_answers_of_one_that_derives(
+    fn a_graph_with_a_memo_gives_the_answers_of_one_that_derives(
         parts in proptest::collection::vec(part(), 1..12),
         lag in prop_oneof![Just(0), Just(3), 0..200u64, Just(u64::MAX / 8)],
     ) {
@@ -363,10 +363,10 @@ fn reads_and_writes(from: usize, to: usize, at: usize) -> Task {
     Task { accesses: vec![(from, row(at), Mode::Read), (to, row(at), Mode::Write)], effects: [None; OBJECTS] }
 }
 
-/// Steps forth and back: they are replayed, also beyond the number of notes after which the trackers are
+/// Steps forth and back: they are recalled, also beyond the number of notes after which the trackers are
 /// brought up to date.
 #[test]
-fn steps_that_repeat_are_replayed() {
+fn steps_that_repeat_are_recalled() {
     let mut pair = Pair::new(20);
     let pass: Vec<Task> = (0..ROWS)
         .map(|at| reads_and_writes(0, 1, at))
@@ -374,10 +374,10 @@ fn steps_that_repeat_are_replayed() {
         .collect();
     let passes = 20 * NOTES / pass.len() + 10;
     pair.run(&Part::Repeat { pass, passes, without: 3 }).unwrap();
-    assert!(pair.replayed > 19 * NOTES, "{}", pair.replayed);
+    assert!(pair.recalled > 19 * NOTES, "{}", pair.recalled);
     pair.run(&Part::Once(reads_and_writes(1, 2, 0))).unwrap();
     pair.run(&Part::Writers(0)).unwrap();
-    assert!(!pair.is_replaying());
+    assert!(!pair.is_recalling());
 }
 
 /// A buffer that is only read, and an object with relaxed effects: what comes after all passes waits for the
@@ -390,7 +390,7 @@ fn readers_and_effects_of_all_passes_are_remembered() {
         step.effects[0] = Some(Order::Relaxed);
         pair.run(&Part::Repeat { pass: vec![step, reads_and_writes(0, 2, 1)], passes: 300, without: 0 })
             .unwrap();
-        assert!(pair.is_replaying());
+        assert!(pair.is_recalling());
         let mut last = reads_and_writes(1, 0, 0);
         last.effects[0] = Some(Order::Sequential);
         pair.run(&Part::Once(last)).unwrap();
@@ -406,7 +406,7 @@ fn readers_after_others_that_are_done_are_remembered() {
     pair.run(&repeat(&step, 10 * NOTES)).unwrap();
     pair.lag = u64::MAX / 8;
     pair.run(&repeat(&step, 3 * NOTES)).unwrap();
-    assert!(pair.is_replaying());
+    assert!(pair.is_recalling());
     step.accesses[0].2 = Mode::Write;
     step.effects[0] = Some(Order::Sequential);
     pair.run(&Part::Once(step)).unwrap();
@@ -414,41 +414,41 @@ fn readers_after_others_that_are_done_are_remembered() {
 
 /// Tasks that wait for many others from before are derived until these are done.
 #[test]
-fn edges_to_many_older_tasks_are_not_replayed() {
+fn edges_to_many_older_tasks_are_not_recalled() {
     let of = |order| Task { accesses: Vec::new(), effects: [Some(order), None] };
-    for (others, replayed) in [(10, true), (100, false)] {
+    for (others, recalled) in [(10, true), (100, false)] {
         let mut pair = Pair::new(u64::MAX / 8);
         (0..others).for_each(|_| pair.run(&Part::Once(of(Order::Relaxed))).unwrap());
         // Relaxed tasks repeat, too.
-        pair.replayed = 0;
+        pair.recalled = 0;
         pair.run(&Part::Repeat { pass: vec![of(Order::Observe)], passes: 100, without: 0 }).unwrap();
-        assert_eq!(pair.is_replaying(), replayed);
+        assert_eq!(pair.is_recalling(), recalled);
     }
 }
 
 /// The dependencies of a task that observes what tasks with exclusive effects do grow from pass to pass.
 #[test]
-fn dependencies_that_grow_are_not_replayed() {
+fn dependencies_that_grow_are_not_recalled() {
     let of = |order| Task { accesses: Vec::new(), effects: [Some(order), None] };
     let pass = [of(Order::Exclusive), of(Order::Observe)];
     for pass in [pass.to_vec(), pass.into_iter().rev().collect()] {
         let mut pair = Pair::new(50);
         pair.run(&Part::Repeat { pass, passes: 200, without: 0 }).unwrap();
-        assert_eq!(pair.replayed, 0);
+        assert_eq!(pair.recalled, 0);
     }
 }
 
-/// Forth and back, twice. It is so long that its period is known when it has come twice, so that a recording
-/// begins with its first task.
+/// Forth and back, twice. It is so long that its period is known when it has come twice, so that the graph
+/// begins to memorise it with its first task.
 fn long_pass() -> Vec<Task> {
     let legs = [(0, 1), (1, 0), (0, 2), (2, 0)];
     legs.iter().flat_map(|&(from, to)| (0..ROWS).map(move |at| reads_and_writes(from, to, at))).collect()
 }
 
 /// A program does something else after every ten passes. Two passes make the period known, and three are
-/// recorded. Later it is enough to record three.
+/// memorised. Later it is enough to memorise three.
 #[test]
-fn a_pass_that_was_replayed_is_recorded_again_at_once() {
+fn a_pass_that_was_recalled_is_memorised_again_at_once() {
     let pass = long_pass();
     // Other tasks, of which none is the first step, or one.
     let looks = Task { accesses: vec![(1, [0, 0, ROWS, COLS], Mode::Read)], effects: [None; OBJECTS] };
@@ -457,38 +457,38 @@ fn a_pass_that_was_replayed_is_recorded_again_at_once() {
         let mut before = 0;
         for time in 0..8 {
             pair.run(&Part::Repeat { pass: pass.clone(), passes: 10, without: 0 }).unwrap();
-            let replayed = pair.replayed - before;
-            assert!(replayed >= pass.len() * if time == 0 { 5 } else { 7 }, "{replayed}");
+            let recalled = pair.recalled - before;
+            assert!(recalled >= pass.len() * if time == 0 { 5 } else { 7 }, "{recalled}");
             others.iter().for_each(|task| pair.submit(task).unwrap());
-            assert!(!pair.is_replaying());
-            before = pair.replayed;
+            assert!(!pair.is_recalling());
+            before = pair.recalled;
         }
     }
 }
 
-/// What comes later begins like a pass that was replayed: as a part of it, or with another last step.
+/// What comes later begins like a pass that was recalled: as a part of it, or with another last step.
 #[test]
-fn what_begins_like_an_earlier_pass_is_replayed_too() {
+fn what_begins_like_an_earlier_pass_is_recalled_too() {
     let pass = long_pass();
     let mut other = pass.clone();
     other[4 * ROWS - 1] = reads_and_writes(1, 2, 0);
     for next in [pass[..1].to_vec(), other] {
         let mut pair = Pair::new(0);
         pair.run(&Part::Repeat { pass: pass.clone(), passes: 50, without: 0 }).unwrap();
-        assert!(pair.is_replaying());
+        assert!(pair.is_recalling());
         pair.run(&Part::Once(reads_and_writes(1, 0, 3))).unwrap();
         pair.run(&Part::Repeat { pass: next, passes: 50, without: 0 }).unwrap();
-        assert!(pair.is_replaying());
+        assert!(pair.is_recalling());
     }
 }
 
-/// A task that changes each time follows the first step of a pass that was replayed, which only reads.
+/// A task that changes each time follows the first step of a pass that was recalled, which only reads.
 #[test]
 fn a_first_step_without_its_pass_leaves_nothing_behind() {
     let reads = |at: usize| Task { accesses: vec![(0, row(at), Mode::Read)], effects: [None; OBJECTS] };
     let mut pair = Pair::new(0);
     pair.run(&Part::Repeat { pass: vec![reads(0), reads(1)], passes: 50, without: 0 }).unwrap();
-    assert!(pair.is_replaying());
+    assert!(pair.is_recalling());
     let tracked = |pair: &Pair| pair.graphs[0].tracked();
     pair.submit(&reads(3)).unwrap();
     let before = tracked(&pair);
@@ -500,18 +500,18 @@ fn a_first_step_without_its_pass_leaves_nothing_behind() {
     assert!(tracked(&pair) < before + 100, "{before} -> {}", tracked(&pair));
 }
 
-/// Batches are replayed with the check of the whole.
+/// Batches are recalled with the check of the whole.
 #[test]
-fn pieces_that_repeat_are_replayed() {
+fn pieces_that_repeat_are_recalled() {
     let mut pair = Pair::new(20);
     pair.run(&Part::Pieces { from: 0, rows: 1, passes: 100 }).unwrap();
-    assert!(pair.replayed > 80, "{}", pair.replayed);
+    assert!(pair.recalled > 80, "{}", pair.recalled);
 }
 
 /// Rows of a stencil, one after the other: each row is overwritten after all that read it, which the reads of
 /// later rows imply.
 #[test]
-fn what_the_dependencies_of_a_stencil_imply_is_not_replayed() {
+fn what_the_dependencies_of_a_stencil_imply_is_not_recalled() {
     let cell = |row: usize, col: usize| [row, col, row + 1, col + 1];
     let step = |row: usize, col: usize| Task {
         accesses: vec![
@@ -527,7 +527,7 @@ fn what_the_dependencies_of_a_stencil_imply_is_not_replayed() {
     let pass: Vec<Task> = (0..ROWS).flat_map(|row| (0..COLS).map(move |col| step(row, col))).collect();
     let mut pair = Pair::new(u64::MAX / 8);
     pair.run(&Part::Repeat { pass: pass.clone(), passes: 50, without: 0 }).unwrap();
-    assert!(pair.is_replaying());
+    assert!(pair.is_recalling());
     // Each inner cell is read by three others, and each cell at the edge by two.
     assert!(pair.implied >= 40 * 2 * ROWS * COLS, "{}", pair.implied);
     pair.submit(&pass[0]).unwrap();

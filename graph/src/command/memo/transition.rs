@@ -35,7 +35,7 @@ struct After {
 
 impl Transition {
     /// Derives a launch in terms of symbols. The states of the operands are interned.
-    pub(super) fn record(
+    pub(super) fn derive(
         work: &Work,
         shape: &Shape,
         context: &Context,

@@ -9,7 +9,7 @@ const LONGEST: usize = 4096;
 /// The number of keys whose last positions are known. A power of two.
 const KNOWN: usize = 1024;
 
-/// The number of submissions that must repeat at the least before they are recorded.
+/// The number of submissions that must repeat at the least before they are memorised.
 const REPEATED: u64 = 16;
 
 /// How often the number of submissions that must repeat is doubled at most.
@@ -32,7 +32,7 @@ pub(super) struct Watch {
     period: u64,
     /// For how many submissions the guess has held.
     repeated: u64,
-    /// The number of recent recordings and replays that were not worth their cost.
+    /// The number of recent passes that were not worth their cost, whether they were memorised or recalled.
     disappointments: u32,
 }
 
@@ -69,14 +69,14 @@ impl Watch {
         (self.period, self.repeated) = (0, 0);
     }
 
-    /// Notes that a recording or a replay was not worth its cost: the next one waits for more submissions
+    /// Notes that a pass was not worth its cost: the next one waits for more submissions
     /// that repeat.
     pub(super) fn disappoint(&mut self) {
         self.interrupt();
         self.disappointments = (self.disappointments + 1).min(DOUBLED);
     }
 
-    /// Notes that a replay was worth its cost.
+    /// Notes that a pass was worth its cost.
     pub(super) fn satisfy(&mut self) {
         self.interrupt();
         self.disappointments = 0;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn disappointments_postpone_the_next_recording() {
+    fn disappointments_postpone_the_next_attempt() {
         let mut watch = Watch::default();
         let mut before = 0;
         for _ in 0..3 {

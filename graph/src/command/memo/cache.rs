@@ -1,4 +1,4 @@
-//! The launches that were seen, and the transitions that were recorded for them.
+//! The launches that were seen, and the transitions that were derived for them.
 
 use super::transition::Transition;
 use crate::command::{
@@ -52,7 +52,7 @@ impl Repeated {
             && self.reductions == launch.reductions
     }
 
-    /// Whether this launch is not to be recorded, because the patterns of its buffers were new too often.
+    /// Whether this launch is not to be memorised, because the patterns of its buffers were new too often.
     /// Every [`PATIENCE`]th launch tries again.
     fn is_given_up(&mut self) -> bool {
         if self.misses <= PATIENCE {
@@ -66,26 +66,27 @@ impl Repeated {
 /// The number of launches that are noted as seen once.
 const NOTED: usize = 256;
 
-/// The bound on what is recorded: commands, targets, cells and so on, of some 100 bytes each. Above it,
+/// The bound on what is memorised: commands, targets, cells and so on, of some 100 bytes each. Above it,
 /// everything is forgotten.
-const RECORDED: usize = 1 << 16;
+const MOST: usize = 1 << 16;
 
-/// The number of times that a launch is recorded in vain before it is only tried now and then.
+/// The number of times that a launch is memorised in vain before it is only tried now and then.
 const PATIENCE: usize = 16;
 
 /// The launches, states and transitions that were seen.
 #[derive(Default)]
-pub(in crate::command) struct Replay {
+pub(in crate::command) struct Memo {
     /// Keys of recent launches, each at a position that follows from the key.
     seen: Vec<u64>,
     repeated: FxHashMap<u64, Repeated>,
     patterns: Patterns,
-    recorded: usize,
-    /// The number of launches that were recognised since the last one that was replayed.
+    /// A measure of the memory of the transitions.
+    size: usize,
+    /// The number of launches that were recognised since the last one with a known transition.
     in_vain: usize,
 }
 
-impl Replay {
+impl Memo {
     /// Appends the commands of a launch that repeats an earlier one to `out`, which is empty, and updates the
     /// states of its buffers. Returns the launch's [`digest`], or `None` if the launch has to be derived
     /// instead.
@@ -100,9 +101,9 @@ impl Replay {
     ) -> Result<Option<u64>, CommandError> {
         let weights = weights.filter(|_| launch.work.is_divided(&launch.hints));
         let Some(key) = self.recognise(key(launch, weights)) else { return Ok(None) };
-        if self.recorded > RECORDED {
+        if self.size > MOST {
             self.repeated.clear();
-            (self.patterns, self.recorded) = (Patterns::default(), 0);
+            (self.patterns, self.size) = (Patterns::default(), 0);
         }
         let repeated = match self.repeated.entry(key) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -133,8 +134,8 @@ impl Replay {
             None => {
                 repeated.misses += 1;
                 let (work, shape) = (&repeated.work, &repeated.shape);
-                let transition = Transition::record(work, shape, context, &operands, &mut self.patterns)?;
-                self.recorded += transition.size();
+                let transition = Transition::derive(work, shape, context, &operands, &mut self.patterns)?;
+                self.size += transition.size();
                 repeated.transitions.push(transition);
                 repeated.transitions.len() - 1
             }
