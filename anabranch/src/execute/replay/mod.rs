@@ -44,7 +44,7 @@
 //! |---|---|---|
 //! | the position in a strand | the thread that has the strand | the same |
 //! | the number of steps that are done | all threads | the thread that has the strand |
-//! | the first serial number that does not begin, and why | all threads | threads whose unit has failed, the thread that sees a cancellation |
+//! | the first serial number that does not begin, and why | all threads | a thread whose unit has failed, or that sees a cancellation |
 //! | the list of threads that sleep | threads that register, and that wake them, under its lock | the same |
 
 mod deal;
