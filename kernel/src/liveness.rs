@@ -1,4 +1,5 @@
-//! The liveness of results: what needs each one, and until when. It also finds the chains among the operations.
+//! The liveness of results: what needs each one, and until when. It also finds the chains among the
+//! operations.
 //!
 //! The operations of a kernel become chains where they can: see [`Link`](crate::steps::Link). In each
 //! operation of a chain after the first, one operand is the result of the operation before. It is the
@@ -153,8 +154,8 @@ impl Product {
     }
 }
 
-/// The last use of a value from outside of a fold, if a turn uses it: the end of the outermost fold that the
-/// value is outside of, because each turn needs it again.
+/// The last use of a value from outside of a fold, if an iteration uses it: the end of the outermost fold
+/// that the value is outside of, because each iteration needs it again.
 fn repeated(body: &Body, scopes: &[Option<u32>], input: Id, user: usize) -> Option<Id> {
     let of = scopes[input as usize];
     let mut by = match body.operations[user].what {

@@ -1,5 +1,5 @@
-//! How buffers are made. If the driver has no memory left, all handles of its device return the buffers that
-//! they keep, and the creator tries once more.
+//! The allocation of buffers. If the driver has no memory left, all handles of its device return the buffers
+//! that they keep, and the allocator tries once more.
 
 use crate::ready;
 

@@ -13,7 +13,7 @@ use std::{
 const NOT_MAPPED: &str = "the driver does not give the bytes of a download";
 
 /// A pending download.
-pub(crate) struct Landing {
+pub(crate) struct PendingDownload {
     pub(super) pieces: Vec<Piece>,
     pub(super) take: Take,
 }

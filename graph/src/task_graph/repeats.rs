@@ -1,5 +1,5 @@
-//! What a graph does with submissions that repeat: it records and replays them. [`replay`](super::replay)
-//! explains how.
+//! What a graph does with submissions that repeat: it memorises and recalls their dependencies.
+//! [`memo`](super::memo) explains how.
 
 use super::{
     graph::{Done, TaskGraph},

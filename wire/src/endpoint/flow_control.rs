@@ -8,7 +8,7 @@
 /// Bytes of data messages on the way to a node or early there.
 pub(super) const WINDOW: u32 = 1 << 20;
 
-pub(super) struct Credit {
+pub(super) struct FlowControl {
     /// The bytes that each receiver has not placed yet.
     used: Vec<u32>,
     /// The bytes that this node has placed and not yet reported to the sender.

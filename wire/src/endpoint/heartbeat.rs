@@ -1,4 +1,4 @@
-//! Liveness: the nodes are a ring, and each node checks that messages of its predecessor arrive.
+//! The heartbeat: the nodes are a ring, and each node checks that messages of its predecessor arrive.
 //!
 //! A stopped process is invisible to MPI: a receive from it is simply not done. So each node sends a *beat*
 //! to its successor at least every eighth of the timeout. A node that has received no message of its

@@ -40,8 +40,8 @@
 //! - The same holds of host objects, with sequential effects as writes, and exclusive and relaxed ones as
 //!   readers.
 //! - An answer may name a task that is done. The caller does not wait for such a task.
-//! - A task that is missing in an answer comes before one that is named, by the recorded dependencies of the
-//!   tasks between them: of those that were removed, too, others say the same. The third recorded pass had
+//! - A task that is missing in an answer comes before one that is named, by the memorised dependencies of the
+//!   tasks between them: of those that were removed, too, others say the same. The third memorised pass had
 //!   all of them. No failure is handed on along a removed edge, so nothing but the order would come of it.
 //!
 //! Tasks without accesses and effects depend on the last epoch alone. They belong to no pass, and interrupt
