@@ -4,7 +4,7 @@ mod common;
 
 use anabranch::min;
 use anabranch_array::{Array, Arrays};
-use common::{Drawn, bits, coordinates, elements, hosts, places, shape};
+use common::{Drawn, bits, coordinates, devices, elements, hosts, places, shape};
 use proptest::prelude::*;
 use testing::deadline;
 
@@ -150,6 +150,23 @@ fn large_arrays_are_searched_and_sorted_in_parts() {
     }
 }
 
+/// Around the lengths at which a device sorts in another way, and elements that are in order already.
+#[test]
+fn lines_of_all_lengths_are_sorted() {
+    let _deadline = deadline();
+    for arrays in hosts().iter().take(2).chain(devices()) {
+        for len in [1, 2, 3, 31, 32, 33, 64, 1000, 1023, 1024, 1025, 2047, 2048, 2049, 4097, 6145, 9000] {
+            check_sort::<f32, 2>(arrays, &elements(4, 3 * len), [3, len]);
+            check_sort::<f64, 2>(arrays, &elements(5, 2 * len), [2, len]);
+            check_sort::<u32, 1>(arrays, &elements(6, len), [len]);
+            check_sort::<i64, 1>(arrays, &elements(7, len), [len]);
+        }
+        let [ascending, descending, equal] =
+            [|at| at, |at| 9000 - at, |_| 7].map(|f: fn(i32) -> i32| (0..9000).map(f).collect::<Vec<i32>>());
+        check_sort(arrays, &[ascending, descending, equal].concat(), [3, 9000]);
+    }
+}
+
 #[test]
 fn along_an_axis_without_elements_the_position_is_0() {
     let _deadline = deadline();
@@ -180,11 +197,13 @@ fn subnormal_numbers_are_no_zeros_and_of_two_zeros_the_first_is_found() {
 #[test]
 fn floats_are_sorted_with_what_is_no_number_last() {
     let _deadline = deadline();
-    let values = [f32::NAN, 0.0, -0.0, f32::INFINITY, -f32::NAN, 1.0, f32::NEG_INFINITY];
-    let sorted = hosts()[1].from_slice([7], &values).unwrap().sort().unwrap().to_vec().unwrap();
-    let expected = [f32::NEG_INFINITY, -0.0, 0.0, 1.0, f32::INFINITY];
-    assert_eq!(bits(&sorted[..5]), bits(&expected));
-    assert!(sorted[5..].iter().all(|value| value.is_nan()));
+    let values = [f32::NAN, 1e-45, 0.0, -0.0, f32::INFINITY, -f32::NAN, 1.0, -1e-45, f32::NEG_INFINITY];
+    let expected = [f32::NEG_INFINITY, -1e-45, -0.0, 0.0, 1e-45, 1.0, f32::INFINITY];
+    for arrays in places() {
+        let sorted = arrays.from_slice([9], &values).unwrap().sort().unwrap().to_vec().unwrap();
+        assert_eq!(bits(&sorted[..7]), bits(&expected));
+        assert!(sorted[7..].iter().all(|value| value.is_nan()));
+    }
 }
 
 #[test]

@@ -102,16 +102,15 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// The patience of a thread that waits for another one, with the processors that this process had when it
-    /// first called this or [`lasting`](Self::lasting).
+    /// The patience of a thread that waits for another one. Whether the thread may spin follows from the
+    /// number of processors that the first thread of the process could use that built a pool or called this.
     pub fn new() -> Self {
         Self::WAITING.on(processors_at_first())
     }
 
-    /// The patience of a thread that spins and yields for this time in all before it sleeps, with the
-    /// processors as for [`new`](Self::new).
+    /// The same of a thread that spins and yields for this time in all before it sleeps.
     pub fn lasting(whole: Duration) -> Self {
-        Self::spinning(SPIN, whole).on(processors_at_first())
+        Self::spinning(SPIN.min(whole), whole).on(processors_at_first())
     }
 
     /// The patience of a thread that waits for another one, on a machine with many processors.
@@ -160,6 +159,7 @@ impl Patience {
 
     /// Pauses for a moment. Returns `false`, without a pause, if it is time to sleep.
     #[inline]
+    #[must_use = "`false` says that the thread has not paused, and that it is time to sleep"]
     pub fn pause(&mut self) -> bool {
         self.pause_for(Duration::ZERO)
     }
@@ -219,21 +219,29 @@ impl Patience {
     }
 }
 
-/// The number of processors when this was called first. The system takes some microseconds to tell it.
+/// The number of processors that the first thread could use that asked for it. The system takes some
+/// microseconds to tell it, and tells less to a thread that is bound to a processor.
+static PROCESSORS: OnceLock<usize> = OnceLock::new();
+
 fn processors_at_first() -> usize {
-    static PROCESSORS: OnceLock<usize> = OnceLock::new();
-    *PROCESSORS.get_or_init(processors)
+    PROCESSORS.get().copied().unwrap_or_else(processors)
 }
 
 /// The number of processors that the calling thread, and those that it starts, may use.
 pub(crate) fn processors() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
+    let usable = thread::available_parallelism().map_or(1, NonZero::get);
+    // A pool asks before it starts threads that are bound to processors.
+    let _ = PROCESSORS.set(usable);
+    usable
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::{Patience, Turn, YIELDS};
-    use std::{iter, time::Duration};
+    use std::{
+        iter,
+        time::{Duration, Instant},
+    };
 
     /// The turns before the thread sleeps.
     fn turns(mut patience: Patience) -> impl Iterator<Item = Turn> {
@@ -276,6 +284,17 @@ mod tests {
         for processors in [1, 2, 64] {
             assert!(turns(Patience::SHORT.on(processors)).eq([Turn::Yield; YIELDS as usize]));
         }
+    }
+
+    #[test]
+    fn a_thread_may_wait_longer_before_it_sleeps() {
+        let (time, begin) = (Duration::from_millis(5), Instant::now());
+        let mut patience = Patience::lasting(time);
+        let spins = !patience.spin.is_zero();
+        while patience.pause() {}
+        // On one processor the thread yields a few times.
+        assert!(begin.elapsed() >= time || !spins);
+        assert!(turns(Patience::lasting(time).on(1)).eq([Turn::Yield; YIELDS as usize]));
     }
 
     #[test]

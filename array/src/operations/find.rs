@@ -129,8 +129,8 @@ impl<T: Numeric, const D: usize> Array<T, D> {
     }
 
     /// The positions of the least elements along an axis, which has the length 1 in the result. See
-    /// [`find_min`](Self::find_min) for which these are. Along an axis without elements it is 0. The host
-    /// computes it.
+    /// [`find_min`](Self::find_min) for which these are. Along an axis without elements it is 0. The
+    /// search runs where the array is: see the [guide](crate::guide).
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -162,10 +162,7 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         let found = move |number: Vec<u32>, value: Vec<T>| {
             (number[0] != NONE).then(|| (shape::coordinates(shape, number[0] as usize), value[0]))
         };
-        let operator = match extreme {
-            Extreme::Least => Known::Min,
-            Extreme::Greatest => Known::Max,
-        };
+        let operator = extreme.operator();
         if operator.runs_in::<T>(self.place()) && !self.is_empty() {
             let (number, value) = shaders::least::of_all(self, operator, Call::here("find"))?;
             return Ok(Pending::of_two(self.group().fence((number.buffer(), value.buffer()))?, found));
@@ -188,10 +185,24 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         let mut shape = self.shape();
         shape[axis] = 1;
         let result = self.arrays().empty(shape, call)?;
+        if extreme.operator().runs_in::<T>(self.place()) && !self.is_empty() {
+            shaders::least::of_lines(self, &result, extreme.operator(), lines, call)?;
+            return Ok(result);
+        }
         let task = self.group().task("find").over([1]).read(self.buffer(), self.whole());
         task.write(result.buffer(), all()).kernel(move |_, (elements, positions)| {
             least::of_lines(read(elements), write(positions), lines, extreme);
         })?;
         Ok(result)
+    }
+}
+
+impl Extreme {
+    /// The operator that gives this element.
+    fn operator(self) -> Known {
+        match self {
+            Self::Least => Known::Min,
+            Self::Greatest => Known::Max,
+        }
     }
 }

@@ -4,6 +4,7 @@ use crate::{
     array::Array,
     error::{ArrayError, Call},
     numeric::Numeric,
+    shaders,
     shape::Lines,
     slices::{read, write},
 };
@@ -15,7 +16,8 @@ const LONG: usize = 1 << 15;
 impl<T: Numeric, const D: usize> Array<T, D> {
     /// The array with its elements along the last axis in order: of floating-point numbers `-0.0` comes
     /// before `0.0`, and NaN comes last. To sort along another axis, [`permute`](Self::permute) the axes
-    /// before and after; to sort all elements, [`reshape`](Self::reshape). The host sorts.
+    /// before and after; to sort all elements, [`reshape`](Self::reshape). It runs where the array
+    /// is: see the [guide](crate::guide).
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -35,6 +37,11 @@ impl<T: Numeric, const D: usize> Array<T, D> {
             0 => Lines::whole(1),
             _ => Lines::along(self.shape(), D - 1, call)?,
         };
+        if shaders::rank::is_known_in::<T>(self.place()) && !self.is_empty() {
+            let result = self.copy()?;
+            shaders::sort::lines(&result, lines)?;
+            return Ok(result);
+        }
         let result = self.arrays().empty(self.shape(), call)?;
         let task = self.group().task("sort").over([1]).read(self.buffer(), self.whole());
         task.write(result.buffer(), all()).kernel(move |_, (from, to)| {

@@ -64,7 +64,7 @@ pub(crate) fn lines<T: Numeric, const D: usize, const E: usize>(
 }
 
 /// The number of parts of a line for invocations.
-fn parts_of_invocations(lines: Lines) -> usize {
+pub(super) fn parts_of_invocations(lines: Lines) -> usize {
     if lines.len <= SHORT {
         return 1;
     }

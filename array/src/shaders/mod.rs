@@ -10,7 +10,9 @@ pub(crate) mod gather;
 pub(crate) mod least;
 pub(crate) mod operator;
 pub(crate) mod product;
+pub(crate) mod rank;
 pub(crate) mod scan;
+pub(crate) mod sort;
 
 use crate::{numeric::Numeric, place::Place};
 use anabranch::device::DeviceKind;

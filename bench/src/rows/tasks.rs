@@ -82,7 +82,7 @@ pub fn rows() -> Vec<Row> {
             wavefront_with_work,
         )
         .bar(times(1.0, "TBB"))
-        .better(525.0),
+        .better(times(0.525, "one thread")),
         Row::lower(
             "runtime/memory-million",
             "MiB",

@@ -38,11 +38,11 @@ const ENOUGH: [u8; MOST_SURPRISES as usize + 1] = [4, 16, 64];
 
 /// The number of times in a row that a loop must be too short to wake a worker for it, before its opener does
 /// it alone while the workers sleep, by the number of times that it was a [`SURPRISE_WHILE_ASLEEP`]. After
-/// two surprises: never alone.
+/// two surprises: never alone for this reason.
 const ENOUGH_TO_LET_SLEEP: [u8; MOST_SURPRISES as usize + 1] = [4, 64, u8::MAX];
 
-/// A loop that takes at least this long, in nanoseconds, after it was short often enough, is a surprise. An
-/// interruption of the thread is shorter.
+/// A loop that takes at least this long, in nanoseconds, after it was short often enough, is a surprise. Most
+/// interruptions of the thread are shorter.
 const SURPRISE: u64 = 10 * WORTH_SHARING;
 
 /// The time of a surprise, in nanoseconds, for a loop that its opener does alone because the workers sleep.

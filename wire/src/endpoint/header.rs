@@ -70,7 +70,8 @@ pub(super) struct Header {
     /// For an announcement, the number of its first transfer. For a post, its place in the order of the
     /// posts.
     pub number: u32,
-    /// The bytes of messages that the sender of this message has freed since its last message with a credit.
+    /// The bytes of messages of the receiver that the sender of this message has freed since its last message
+    /// to it with a credit.
     pub credit: u32,
 }
 

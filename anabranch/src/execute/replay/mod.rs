@@ -17,17 +17,17 @@
 //!    they are, it executes the step, and goes on with the next one. It stores how many steps of the strand
 //!    are done if another strand waits for this one, and at the end: a store that other threads read costs as
 //!    much as a small chunk.
-//! 3. If they are not, it spins for a moment. Then it gives the strand back, and looks for another one that
-//!    can go on: there may be fewer threads than strands.
-//! 4. If there is none, it registers as a thread that sleeps, looks once more at all strands, and parks. It
-//!    looks also at those that it has given back: a thread that was about to sleep may have found them taken.
-//!    A thread that stores the number of steps looks whether threads sleep, and wakes them. Both use
+//! 3. If they are not, it spins for a moment. Then it gives the strand back, looks once more, and then looks
+//!    for another one that can go on: there may be fewer threads than strands.
+//! 4. If there is none, it registers as a thread that sleeps, looks once more at all strands, and parks. A
+//!    thread that stores the number of steps looks whether threads sleep, and wakes them. Both use
 //!    sequentially consistent operations: either the one sees the number, or the other sees the thread.
 //! 5. When all steps of all replays are done, all threads leave.
 //!
 //! A thread holds no strand while it sleeps. A step waits only for units that a program would execute before
 //! its first one, so the step with the first unit that is not done can always go on, and some thread finds
-//! it: the one that has counted the last step that it waited for looks at all strands before it sleeps.
+//! it: the one that has counted the last step that it waited for looks at all strands before it sleeps. If
+//! that thread finds the strand taken, the thread that has it looks once more when it gives it back.
 //!
 //! # Failures
 //! Each unit of each replay has a *serial number*: its number in a program that executes one unit after the

@@ -294,6 +294,15 @@ mod tests {
             );
             assert!(plan.strands.iter().all(|strand| strand.len() >= count / strands));
         }
+        // Three kernels of three chunks, each of which needs all chunks of the kernel before: as many strands.
+        let all = |kernel: usize| (3 * kernel..3 * kernel + 3).collect::<Vec<_>>();
+        let (units, orders): (Vec<_>, Vec<_>) = (0..9)
+            .map(|unit| (chunk(unit / 3, unit % 3, 3), unit / 3))
+            .map(|(unit, kernel)| {
+                (unit, kernel.checked_sub(1).map_or(order(&[], &all(2)), |k| order(&all(k), &[])))
+            })
+            .unzip();
+        assert_eq!(Plan::new(&units, &orders, 4).strands.iter().map(Vec::len).collect::<Vec<_>>(), [3; 3]);
         // What waits for all others, and holds all up: each strand waits once.
         let mut all = chains.to_vec();
         all.iter_mut().for_each(|order| order.across.push(4));

@@ -8,7 +8,7 @@ use crate::{
     random::Random,
     sync::{
         Mutex,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*, fence},
     },
 };
 use anabranch_par::Patience;
@@ -144,11 +144,24 @@ where
     /// Executes steps of a strand, at most this many, until one has to wait. Returns whether it has executed
     /// any: not if another thread has the strand.
     fn advance(&self, number: usize, most: usize) -> bool {
-        let Some(strand) = self.strands[number].take() else { return false };
-        let begin = (strand.replay(), strand.step());
-        let end @ (replay, at) = self.advance_from(begin, number, most);
-        strand.go_to(replay, at);
-        end != begin
+        let steps = &self.plan.strands[number];
+        let mut has_advanced = false;
+        while let Some(strand) = self.strands[number].take() {
+            let begin = (strand.replay(), strand.step());
+            let (replay, at) = self.advance_from(begin, number, most);
+            has_advanced |= (replay, at) != begin;
+            strand.go_to(replay, at);
+            drop(strand);
+            // A thread that looked at the strand before it sleeps may have found it taken, and this thread may
+            // go on with another strand. So if what the next step waits for has been done meanwhile, this
+            // thread goes on with this one. SeqCst: that is seen here, or that thread sees that the strand is
+            // not taken.
+            fence(SeqCst);
+            if most < usize::MAX || replay == self.replays || !self.is_ready(&steps[at], replay) {
+                break;
+            }
+        }
+        has_advanced
     }
 
     /// Executes steps of a strand that this thread has, from this position: see [`advance`](Self::advance).

@@ -61,7 +61,12 @@ impl<'rt> NewTask<'rt> {
 
     /// Sets the index space. The task is a [kernel](TaskBuilder::kernel), which is called once for each chunk
     /// of the index space, or a [host task](TaskBuilder::host), which is called on each node for the part of
-    /// that node. An index space has at most three dimensions; a program with one of more does not compile.
+    /// that node. An index space has at most three dimensions. A program with one of more does not compile:
+    ///
+    /// ```compile_fail
+    /// let rt = anabranch::Runtime::new().unwrap();
+    /// let _ = rt.task("too many dimensions").over([2, 2, 2, 2]);
+    /// ```
     pub fn over<const K: usize>(self, space: impl IndexSpace<K>) -> TaskBuilder<'rt, K, Over, ()> {
         self.begin(space.index_space())
     }
