@@ -48,6 +48,9 @@ const YIELDS: u32 = 4;
 /// turns of the largest length only.
 const PAUSES: u32 = 16;
 
+/// The same for waits of the program's own. What they look for may come within a fraction of a microsecond.
+const PAUSES_OF_PROGRAM: u32 = 1;
+
 /// How a thread waits for an event before it sleeps. It looks for the event, calls [`pause`](Self::pause),
 /// looks again, and so on. A copy that has not paused yet begins anew.
 ///
@@ -84,6 +87,8 @@ pub struct Patience {
     yields: Option<u32>,
     /// The number of pauses in the last turn.
     pauses: u32,
+    /// The largest number of pauses in a turn.
+    most_pauses: u32,
     since: Option<Instant>,
 }
 
@@ -105,12 +110,13 @@ impl Patience {
     /// The patience of a thread that waits for another one. Whether the thread may spin follows from the
     /// number of processors that the first thread of the process could use that built a pool or called this.
     pub fn new() -> Self {
-        Self::WAITING.on(processors_at_first())
+        Self::lasting(SPIN_AND_YIELD)
     }
 
     /// The same of a thread that spins and yields for this time in all before it sleeps.
     pub fn lasting(whole: Duration) -> Self {
-        Self::spinning(SPIN.min(whole), whole).on(processors_at_first())
+        let patience = Self::spinning(SPIN.min(whole), whole).on(processors_at_first());
+        Self { most_pauses: PAUSES_OF_PROGRAM, ..patience }
     }
 
     /// The patience of a thread that waits for another one, on a machine with many processors.
@@ -124,7 +130,7 @@ impl Patience {
     /// The patience of a thread that spins for the time `spin` and sleeps when the time `whole` has passed,
     /// on a machine with many processors.
     pub(crate) const fn spinning(spin: Duration, whole: Duration) -> Self {
-        Self { spin, whole, yields: Some(YIELDS), pauses: 0, since: None }
+        Self { spin, whole, yields: Some(YIELDS), pauses: 0, most_pauses: PAUSES, since: None }
     }
 
     /// The patience of a worker that finds no work, on a machine with many processors: it looks for the time
@@ -193,7 +199,7 @@ impl Patience {
                 }
             };
         }
-        if self.pauses < PAUSES {
+        if self.pauses < self.most_pauses {
             self.pauses += 1;
             return Turn::Spin;
         }
