@@ -41,6 +41,7 @@ impl Arrays {
     }
 
     /// Arrays of the same group on a device. An operation that the device cannot run is an error of its call.
+    /// With several nodes, so are reductions, scans, searches and sorting.
     ///
     /// ```
     /// use anabranch::{

@@ -6,7 +6,8 @@
 //!
 //! This is the one policy of the crate. Whether threads may spin is decided once, when a pool or lanes are
 //! built, on the thread that builds them. Threads inherit the processors that they may use from the thread
-//! that starts them. Programs that have waits of their own use the same policy: [`Patience::new`].
+//! that starts them. Programs that have waits of their own use the same policy, and look more often:
+//! [`Patience::new`].
 //!
 //! | thread that waits | for | patience |
 //! |---|---|---|
@@ -108,12 +109,14 @@ impl Default for Patience {
 
 impl Patience {
     /// The patience of a thread that waits for another one. Whether the thread may spin follows from the
-    /// number of processors that the first thread of the process could use that built a pool or called this.
+    /// number of processors that the first thread of the process could use that built a pool or lanes, or
+    /// called this or [`lasting`](Self::lasting).
     pub fn new() -> Self {
         Self::lasting(SPIN_AND_YIELD)
     }
 
-    /// The same of a thread that spins and yields for this time in all before it sleeps.
+    /// The same of a thread that spins and yields for this time in all before it sleeps. On one processor it
+    /// yields four times all the same.
     pub fn lasting(whole: Duration) -> Self {
         let patience = Self::spinning(SPIN.min(whole), whole).on(processors_at_first());
         Self { most_pauses: PAUSES_OF_PROGRAM, ..patience }

@@ -16,8 +16,8 @@ const LONG: usize = 1 << 15;
 impl<T: Numeric, const D: usize> Array<T, D> {
     /// The array with its elements along the last axis in order: of floating-point numbers `-0.0` comes
     /// before `0.0`, and NaN comes last. To sort along another axis, [`permute`](Self::permute) the axes
-    /// before and after; to sort all elements, [`reshape`](Self::reshape). It runs where the array
-    /// is: see the [guide](crate::guide).
+    /// before and after; to sort all elements, [`reshape`](Self::reshape). The sort runs where the
+    /// array is: see the [guide](crate::guide).
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);

@@ -62,24 +62,27 @@ const OF_PART: &str = "
     }
 ";
 
-/// The best position of those of the parts: of equal elements the first.
-const OF_LINE: &str = "
+/// The best of some positions in a line: of equal elements the first. The parts take turns here, too.
+const OF_POSITIONS: &str = "
     fn each(x: u32) {
         let column = x % inner();
-        let line = x / inner();
+        let row = x / inner();
+        let line = row / next();
         let first = line * positions() * inner() + column;
-        var best = parts_get(line * count() * inner() + column);
+        let own = line * count() * inner() + column;
+        var best = parts_get(own + row % next() * inner());
         var of_best = rank(from_get(first + best * inner()));
-        for (var part = 1u; part < count(); part = part + 1u) {
-            let at = parts_get((line * count() + part) * inner() + column);
-            let next = rank(from_get(first + at * inner()));
-            if (next IS_BETTER of_best || (next == of_best && at < best)) { best = at; of_best = next; }
+        for (var part = row % next() + next(); part < count(); part = part + next()) {
+            let at = parts_get(own + part * inner());
+            let other = rank(from_get(first + at * inner()));
+            if (other IS_BETTER of_best || (other == of_best && at < best)) { best = at; of_best = other; }
         }
         to_set(x, best);
     }
 ";
 
-/// The positions in the lines of an array that has elements. The operator is `Min` or `Max`.
+/// The positions in the lines of an array that has elements. The operator is `Min` or `Max`. Each pass leaves
+/// fewer positions for each line, until there is one.
 #[track_caller]
 pub(crate) fn of_lines<T: Numeric, const D: usize>(
     array: &Array<T, D>,
@@ -88,26 +91,38 @@ pub(crate) fn of_lines<T: Numeric, const D: usize>(
     lines: Lines,
     call: Call,
 ) -> Result<(), ArrayError> {
-    let count = fold::parts_of_invocations(lines);
-    let shader = |text: &str| {
+    let shader = |text: &str, count: usize| {
         let is_better = if operator == Known::Min { "<" } else { ">" };
         let shader = Wgsl::new(operator.text::<T>() + &text.replace("IS_BETTER", is_better));
         let shader = shader.parameter("positions", parameter(lines.len)).parameter("count", parameter(count));
         shader.parameter("inner", parameter(lines.inner))
     };
-    let of_parts = |to: &Array<u32, 1>| {
-        let task = array.group().task("find").over([to.len()]).read(array.buffer(), array.whole());
-        let task = array.place().of(task.write(to.buffer(), one_to_one()));
-        task.shader(shader(OF_PART).names(["from", "to"])).submit()
-    };
-    if count == 1 {
-        of_parts(&to.first([to.len()]))?;
-        return Ok(());
+    let mut count = fold::parts_of_invocations(lines);
+    let mut parts = positions(array, to, Lines { len: count, ..lines }, call)?;
+    let task = array.group().task("find").over([parts.len()]).read(array.buffer(), array.whole());
+    let task = array.place().of(task.write(parts.buffer(), one_to_one()));
+    task.shader(shader(OF_PART, count).names(["from", "to"])).submit()?;
+    while count > 1 {
+        let next = fold::parts_of_invocations(Lines { len: count, ..lines });
+        let best = positions(array, to, Lines { len: next, ..lines }, call)?;
+        let task = array.group().task("find").over([best.len()]).read(array.buffer(), array.whole());
+        let task = task.read(parts.buffer(), parts.whole()).write(best.buffer(), one_to_one());
+        let shader = shader(OF_POSITIONS, count).parameter("next", parameter(next));
+        array.place().of(task).shader(shader.names(["from", "parts", "to"])).submit()?;
+        (count, parts) = (next, best);
     }
-    let parts = array.arrays().empty::<u32, 1>([lines.outer * count * lines.inner], call)?;
-    of_parts(&parts)?;
-    let task = array.group().task("find").over([to.len()]).read(array.buffer(), array.whole());
-    let task = task.read(parts.buffer(), parts.whole()).write(to.buffer(), one_to_one());
-    array.place().of(task).shader(shader(OF_LINE).names(["from", "parts", "to"])).submit()?;
     Ok(())
+}
+
+/// An array for some positions of each line: the result if there is one position.
+fn positions<T: Numeric, const D: usize>(
+    array: &Array<T, D>,
+    to: &Array<u32, D>,
+    lines: Lines,
+    call: Call,
+) -> Result<Array<u32, 1>, ArrayError> {
+    match lines.len {
+        1 => Ok(to.first([to.len()])),
+        _ => array.arrays().empty([lines.elements()], call),
+    }
 }

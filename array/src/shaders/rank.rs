@@ -1,5 +1,6 @@
-//! The rank of a number: an integer by which numbers compare as they do on the host. A driver may take it that
-//! no value is NaN, and may compare subnormal numbers as zeros, so that of a float is made from its bits.
+//! The rank of a number: an integer by which numbers compare as they do on the host. That of a float is made
+//! from its bits, because a driver may take it that no value is NaN, and may compare subnormal numbers as
+//! zeros. All NaNs have the same rank, whatever their bits are.
 
 use super::{run_in, wgsl};
 use crate::{numeric::Numeric, place::Place};

@@ -28,17 +28,14 @@ fn tile<T>() -> usize {
 /// Sorts each line of an array that has elements. The elements of a line lie side by side.
 #[track_caller]
 pub(crate) fn lines<T: Numeric, const D: usize>(array: &Array<T, D>, lines: Lines) -> Result<(), ArrayError> {
+    if lines.len < 2 {
+        return Ok(());
+    }
     if lines.len <= SHORT {
         return launch(array, lines.outer, lines, Wgsl::new(of_invocation::<T>()));
     }
     let tile = tile::<T>();
-    let tiles = |text: String, width: usize| {
-        let count = lines.len.div_ceil(tile);
-        let shader = Wgsl::new(text).groups([GROUP as u32], [lines.outer * count]).uninitialized_workgroup();
-        let shader = shader.parameter("count", parameter(count)).parameter("width", parameter(width));
-        launch(array, lines.outer * count, lines, shader)
-    };
-    tiles(in_tiles::<T>(SORT), tile.min(lines.len.next_power_of_two()))?;
+    near(array, lines, SORT, tile.min(lines.len.next_power_of_two()))?;
     let mut sorted = tile;
     while sorted < lines.len {
         far(array, lines, sorted, true)?;
@@ -47,10 +44,24 @@ pub(crate) fn lines<T: Numeric, const D: usize>(array: &Array<T, D>, lines: Line
             far(array, lines, distance, false)?;
             distance /= 2;
         }
-        tiles(in_tiles::<T>(MERGE), tile)?;
+        near(array, lines, MERGE, tile)?;
         sorted *= 2;
     }
     Ok(())
+}
+
+/// Does this with each tile, of which the network has this many places.
+#[track_caller]
+fn near<T: Numeric, const D: usize>(
+    array: &Array<T, D>,
+    lines: Lines,
+    body: &str,
+    width: usize,
+) -> Result<(), ArrayError> {
+    let count = lines.len.div_ceil(tile::<T>());
+    let shader = Wgsl::new(in_tiles::<T>(body)).groups([GROUP as u32], [lines.outer * count]);
+    let shader = shader.uninitialized_workgroup().parameter("count", parameter(count));
+    launch(array, lines.outer * count, lines, shader.parameter("width", parameter(width)))
 }
 
 /// Compares elements at this distance, or mirror images in halves of this length.

@@ -11,9 +11,9 @@ const REPLAYS: usize = 16;
 ///
 /// The chunks of a kernel are dealt in their order, so that a strand gets the same part of each index space.
 /// Other units are dealt by their *level*, the length of the longest chain of units before them: those of one
-/// level go to different strands. If no task has several chunks, that leaves threads without a strand, and
-/// more units can run at the same time because replays overlap, then each strand gets units that follow each
-/// other: a pipeline.
+/// level go to different strands. If this leaves threads without a strand, no task has several chunks, and
+/// more units can run at the same time because replays overlap, each strand gets units that follow each other:
+/// a pipeline.
 pub(super) fn deal(units: &[PlannedUnit], orders: &[UnitOrder], threads: usize) -> Vec<usize> {
     let levels = levels(orders);
     let mut sizes = vec![0; levels.iter().max().map_or(0, |most| most + 1)];

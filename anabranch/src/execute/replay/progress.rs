@@ -82,13 +82,14 @@ impl Progress {
         sleepers.iter().for_each(Thread::unpark);
     }
 
-    /// Sleeps until a number of steps is stored, unless there is something to do. May return earlier.
+    /// Sleeps until a number of steps is stored, unless `found` finds something to do. Returns what it has
+    /// found. May return earlier.
     ///
     /// The thread registers, and then looks. A thread that stores a number looks at the sleepers after that.
     /// All of these operations are sequentially consistent: so this thread sees the number, or the other one
     /// sees this thread.
     #[cold]
-    pub(super) fn sleep(&self, is_awaited: impl FnOnce() -> bool) {
+    pub(super) fn sleep<R>(&self, found: impl FnOnce() -> Option<R>) -> Option<R> {
         let own = thread::current();
         {
             let mut sleepers = self.sleepers.lock();
@@ -97,11 +98,13 @@ impl Progress {
         }
         // What this thread looks at next it reads after that, also whether a strand is taken.
         fence(SeqCst);
-        if !self.is_finished() && !is_awaited() {
+        let found = if self.is_finished() { None } else { found() };
+        if !self.is_finished() && found.is_none() {
             thread::park_timeout(LOOK);
         }
         let mut sleepers = self.sleepers.lock();
         sleepers.retain(|sleeper| sleeper.id() != own.id());
         self.sleeping.store(sleepers.len(), SeqCst);
+        found
     }
 }

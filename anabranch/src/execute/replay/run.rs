@@ -126,7 +126,9 @@ where
                 Some(strand) => (at, patience) = (strand, Patience::new()),
                 None if patience.pause() => {}
                 None => {
-                    self.progress.sleep(|| (0..count).any(|strand| self.can_advance(strand)));
+                    // What it finds it takes first: meanwhile another thread may have found it taken.
+                    let found = || (0..count).find(|&strand| self.can_advance(strand));
+                    at = self.progress.sleep(found).unwrap_or(at);
                     patience = Patience::new();
                 }
             }
