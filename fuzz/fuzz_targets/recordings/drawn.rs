@@ -8,7 +8,7 @@ use crate::{
 };
 use arbitrary::{Result, Unstructured};
 
-/// The most steps of a kernel, and of each turn of a fold.
+/// The most steps of a kernel, and of each iteration of a fold.
 const STEPS: usize = 40;
 
 /// The most points of a row of a kernel with folds.
@@ -102,11 +102,11 @@ fn steps<T: Plain>(u: &mut Unstructured<'_>, depth: usize) -> Result<Vec<loops::
             5 => loops::Step::Select(below(u, plain::COMPARISONS)?, [a, b, c]),
             6 | 7 => loops::Step::Operation(below(u, 3)?, [a, b]),
             8 if depth > 0 => {
-                let (from, turns, values) = (a % 3, b % 5, 1 + c % 4);
+                let (from, iterations, values) = (a % 3, b % 5, 1 + c % 4);
                 let mut many = || (0..values).map(|_| u.arbitrary::<u8>().map(usize::from)).collect();
                 let (firsts, next): (Result<Vec<_>>, Result<Vec<_>>) = (many(), many());
-                let turn = self::steps(u, depth - 1)?;
-                loops::Step::Fold { range: [from, from + turns], firsts: firsts?, turn, next: next? }
+                let iteration = self::steps(u, depth - 1)?;
+                loops::Step::Fold { range: [from, from + iterations], firsts: firsts?, iteration, next: next? }
             }
             _ => loops::Step::Operation(below(u, T::OPERATIONS)?, [a, b]),
         });
