@@ -449,3 +449,42 @@ fn all_transfers_of_a_task_begin_before_the_kernel_that_follows() {
         results.into_iter().for_each(|result| assert_eq!(result.unwrap(), [1, 6]));
     }
 }
+
+/// On three nodes, two tasks read the same box of `u` on one node: its own elements and some of a neighbour. The
+/// node then overwrites its own in the middle of the box, and receives those of the neighbour anew: it must
+/// wait for both tasks, also if all of these launches were seen before.
+#[test]
+fn what_a_node_receives_anew_waits_for_all_tasks_that_read_it() {
+    let _deadline = deadline();
+    const LEN: usize = 16;
+    fn sum(u: &ReadView<u64, 1>, i: usize) -> u64 {
+        (i.saturating_sub(2)..(i + 3).min(LEN))
+            .fold(0, |sum, near| sum.wrapping_mul(31).wrapping_add(u[[near]]))
+    }
+    same_everywhere(|rt| {
+        let initial: Vec<u64> = (0..LEN as u64).collect();
+        let [u, v, w] = [(); 3].map(|()| rt.buffer_from(&initial[..]));
+        let (u, v, w, total) = (u?, v?, w?, rt.buffer::<u64, 0>([]));
+        for step in 0..30 {
+            let mix =
+                rt.task("mix").over([LEN]).chunks(1).read(&u, neighborhood([2])).write(&v, one_to_one());
+            mix.kernel(|tile, (u, v)| tile.points().for_each(|[i]| v.set([i], sum(u, i))))?;
+            let back = rt.task("back").over([LEN]).read(&v, one_to_one()).write(&u, one_to_one());
+            back.kernel(move |tile, (v, u)| tile.points().for_each(|p| u.set(p, v[p] ^ step)))?;
+            for chunks in [2, 3] {
+                let add = rt.task("sum").over([LEN]).chunks(chunks).read(&u, one_to_one());
+                add.reduce(&total, operator(0_u64, u64::wrapping_add))
+                    .kernel(|tile, (u, total)| tile.points().for_each(|p| total.combine([], u[p])))?;
+                let spread = rt.task("spread").over([LEN]).chunks(chunks).read(&total, all());
+                spread
+                    .update(&w, one_to_one())
+                    .kernel(|tile, (total, w)| tile.points().for_each(|p| w[p] ^= total[[]]))?;
+            }
+            let end =
+                rt.task("end").over([LEN]).chunks(1).read(&u, neighborhood([2])).update(&w, one_to_one());
+            end.kernel(|tile, (u, w)| tile.points().for_each(|[i]| w[[i]] ^= sum(u, i)))?;
+        }
+        let ends = [&u, &v, &w].map(|buffer| Ok(rt.fence(buffer)?.wait()?.into_vec()));
+        ends.into_iter().collect::<Result<Vec<_>, Error>>()
+    });
+}

@@ -97,9 +97,9 @@ impl InternedState {
             pending.reduction = self.reduction;
         }
         for &(symbol, command) in &self.extra_readers {
-            let mut readers = self.pattern.state.readers.iter();
-            let (range, _) = readers.find(|(_, reader)| reader.0 == u64::from(symbol)).expect("a reader");
-            state.readers.push((*range, command));
+            // A write may have cut the box of the readers into several.
+            let boxes = self.pattern.state.readers.iter().filter(|(_, reader)| reader.0 == u64::from(symbol));
+            state.readers.extend(boxes.map(|(range, _)| (*range, command)));
         }
         state
     }
