@@ -1,5 +1,5 @@
 //! Random programs on 1 to 16 simulated nodes: every chunk reads current data, in every order that keeps the
-//! dependencies.
+//! dependencies. All pairs of commands that must not run in another order are checked.
 
 mod command_support;
 
@@ -25,6 +25,21 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let (actions, last) = Builder::program(nodes, &steps);
+        simulate(nodes, &actions, &last, seed);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 5 * cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_node_works_on_current_data_in_programs_that_repeat(
+        nodes in prop_oneof![1..5u16, 1..17u16],
+        first in proptest::collection::vec(proptest::collection::vec(any::<u16>(), 48), 2..6),
+        orders in proptest::collection::vec(any::<u16>(), 16..80),
+        seed in any::<u64>(),
+    ) {
+        let (actions, last) = Builder::repetitive_program(nodes, &first, &orders);
         simulate(nodes, &actions, &last, seed);
     }
 }

@@ -1,7 +1,11 @@
 //! Simulated nodes: each has its own memory and executes its commands in a random order that keeps their
 //! dependencies.
 
-use super::{model::*, program::*};
+use super::{
+    hazards::{Ancestors, Commands},
+    model::*,
+    program::*,
+};
 use anabranch_graph::{command::*, *};
 use anabranch_grid::{Point, Region};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -39,15 +43,15 @@ pub fn simulate(nodes: u16, actions: &[Action], last: &Memory, mut seed: u64) ->
     let mut graphs: Vec<_> = (0..nodes).map(|node| CommandGraph::new(NodeId(node), nodes)).collect();
     let mut machine: Vec<_> = (0..nodes).map(|_| Node::default()).collect();
     let mut tasks = HashMap::new();
-    for (graph, node) in graphs.iter_mut().zip(&mut machine) {
-        node.generate(graph, actions);
-        node.check_edges(actions);
-        node.check_that_versions_change_no_message(graph, actions);
-    }
     for action in actions {
         if let Action::Launch(task) = action {
             tasks.insert(task.id, &**task);
         }
+    }
+    for (graph, node) in graphs.iter_mut().zip(&mut machine) {
+        node.generate(graph, actions);
+        node.check_edges(&tasks);
+        node.check_that_versions_change_no_message(graph, actions);
     }
     assert!(graphs.iter().all(|graph| graph.program_hash() == graphs[0].program_hash()));
 
@@ -396,7 +400,7 @@ impl Node {
     }
 
     /// Checks the edges of a graph.
-    fn check_edges(&self, actions: &[Action]) {
+    fn check_edges(&self, tasks: &HashMap<TaskId, &Task>) {
         let mut messages = HashSet::new();
         let (mut epoch, mut horizon, mut applied) = (CommandId::EPOCH, CommandId::EPOCH, CommandId::EPOCH);
         for command in &self.commands {
@@ -419,40 +423,31 @@ impl Node {
                 _ => {}
             }
         }
-        self.check_effects(actions);
+        let ancestors = Ancestors::of(&self.commands);
+        self.check_effects(tasks, &ancestors);
+        let (me, nodes) = self.place;
+        let version = |at: usize, buffer| self.versions[at][&buffer];
+        let commands =
+            Commands { node: (NodeId(me), nodes), commands: &self.commands, version: &version, tasks };
+        commands.check(&ancestors);
     }
 
     /// Checks that commands with effects on one object are ordered or in conflict, as the stricter order
     /// demands.
-    fn check_effects(&self, actions: &[Action]) {
-        let mut effects: HashMap<TaskId, &[Effect]> = HashMap::new();
-        for action in actions {
-            if let Action::Launch(task) = action {
-                effects.insert(task.id, &task.effects);
-            }
-        }
-        let mut before: Vec<HashSet<usize>> = Vec::new();
-        for command in &self.commands {
-            let mut all = HashSet::new();
-            for on in command.dependencies.iter().filter(|d| d.on > CommandId::EPOCH) {
-                let on = on.on.0 as usize - 1;
-                all.extend(before[on].iter().copied().chain([on]));
-            }
-            before.push(all);
-        }
+    fn check_effects(&self, tasks: &HashMap<TaskId, &Task>, ancestors: &Ancestors) {
         let touching = |c: &Command| matches!(c.kind, CommandKind::Execute { .. } | CommandKind::Fence);
         let bounds = |c: &Command| matches!(c.kind, CommandKind::Epoch | CommandKind::Horizon);
         for (later, command) in self.commands.iter().enumerate() {
             if bounds(command) {
-                assert_eq!(before[later].len(), later, "{command:?} comes after all before it");
+                assert_eq!(ancestors.count(later), later, "{command:?} comes after all before it");
             }
             for (earlier, other) in self.commands[..later].iter().enumerate() {
                 if !(touching(command) && touching(other)) {
                     continue;
                 }
-                let path = before[later].contains(&earlier);
+                let path = ancestors.contain(later, earlier);
                 let conflict = command.conflicts.contains(&other.id);
-                for (a, b) in pairs(effects[&other.task], effects[&command.task]) {
+                for (a, b) in pairs(&tasks[&other.task].effects, &tasks[&command.task].effects) {
                     if a == Order::Sequential || b == Order::Sequential {
                         assert!(path, "{other:?} before {command:?}");
                     } else if a == Order::Exclusive || b == Order::Exclusive {

@@ -99,6 +99,33 @@ pub struct Builder {
 impl Builder {
     /// The actions of a random program, and the contents of the memory at the end.
     pub fn program(nodes: u16, steps: &[Vec<u16>]) -> (Vec<Action>, Memory) {
+        let mut builder = Self::new(nodes);
+        for step in steps {
+            builder.step(&mut Picks(step));
+        }
+        builder.end()
+    }
+
+    /// The same, of a program that repeats its first tasks again and again, in random orders, and now and
+    /// then does something else. Most of its launches are recognised.
+    pub fn repetitive_program(nodes: u16, first: &[Vec<u16>], orders: &[u16]) -> (Vec<Action>, Memory) {
+        let mut builder = Self::new(nodes);
+        for step in first {
+            builder.step(&mut Picks(step));
+        }
+        let repeated = builder.actions.len();
+        let mut steps = first.iter().cycle();
+        for &order in orders {
+            match order % 16 {
+                0 => builder.snapshot(Work::Horizon, &mut Picks(&[0]), false),
+                1 => builder.step(&mut Picks(&steps.next().expect("a step")[1..])),
+                _ => builder.repeat_one(usize::from(order / 16) % repeated),
+            }
+        }
+        builder.end()
+    }
+
+    fn new(nodes: u16) -> Self {
         let mut builder = Self {
             nodes,
             names: 0,
@@ -110,11 +137,12 @@ impl Builder {
         for _ in 0..2 {
             builder.create_object();
         }
-        for step in steps {
-            builder.step(&mut Picks(step));
-        }
-        builder.snapshot(Work::Epoch, &mut Picks(&[]), true);
-        (builder.actions, builder.memory)
+        builder
+    }
+
+    fn end(mut self) -> (Vec<Action>, Memory) {
+        self.snapshot(Work::Epoch, &mut Picks(&[]), true);
+        (self.actions, self.memory)
     }
 
     fn step(&mut self, picks: &mut Picks) {
@@ -151,13 +179,26 @@ impl Builder {
         let body: Vec<_> = body.collect();
         for _ in 0..1 + picks.below(8) {
             for task in body.iter().rev() {
-                let accessed = task.accesses.iter().map(|a| a.buffer);
-                let mut buffers = accessed.chain(task.reductions.iter().map(|r| r.buffer));
-                if buffers.all(|buffer| self.memory.contains_key(&buffer)) && self.can_read(task) {
-                    self.tasks += 1;
-                    self.submit(Task { id: TaskId(self.tasks), ..task.again() });
-                }
+                self.submit_again(task);
             }
+        }
+    }
+
+    /// Repeats the action at a position, if it was a task.
+    fn repeat_one(&mut self, at: usize) {
+        if let Action::Launch(task) = &self.actions[at] {
+            let task = task.again();
+            self.submit_again(&task);
+        }
+    }
+
+    /// Submits a task once more, if its buffers still hold what it reads.
+    fn submit_again(&mut self, task: &Task) {
+        let accessed = task.accesses.iter().map(|a| a.buffer);
+        let mut buffers = accessed.chain(task.reductions.iter().map(|r| r.buffer));
+        if buffers.all(|buffer| self.memory.contains_key(&buffer)) && self.can_read(task) {
+            self.tasks += 1;
+            self.submit(Task { id: TaskId(self.tasks), ..task.again() });
         }
     }
 
