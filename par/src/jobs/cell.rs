@@ -18,7 +18,8 @@
 //! 3. A joiner that comes too late to run the job waits for DONE (Acquire): it spins, yields, and then writes
 //!    its handle, sets PARKED and parks. It takes the outcome.
 //! 4. If the handle is dropped instead, it sets DETACHED. Of DONE and DETACHED, the thread that sets the
-//!    second one drops the outcome.
+//!    second one drops the outcome. A runner that finds DETACHED when it sets BEGUN has the cell for itself:
+//!    it drops the outcome, and need not set DONE.
 //! 5. At the end the runner notifies the owner, which may free everything that the job borrows. It touches
 //!    nothing of the owner afterwards.
 //!
@@ -109,36 +110,43 @@ impl<F, R, O: Owner> JobCell<F, R, O> {
         self.state.load(Relaxed) & BEGUN != 0
     }
 
-    /// The closure, for the first thread that asks.
-    fn begin(&self) -> Option<F> {
-        // Relaxed: the closure was written before the cell was shared, and only one thread gets past here.
-        if self.state.fetch_or(BEGUN, Relaxed) & BEGUN != 0 {
+    /// The closure, for the first thread that asks, and whether the handle is gone.
+    fn begin(&self) -> Option<(F, bool)> {
+        // Acquire: pairs with the Release in `detach`. The closure was written before the cell was shared, and
+        // only one thread gets past here.
+        let before = self.state.fetch_or(BEGUN, Acquire);
+        if before & BEGUN != 0 {
             return None;
         }
         // SAFETY: this thread has set BEGUN, and DONE is not set.
         match self.body.with_mut(|body| unsafe { replace(&mut *body, Body::Empty) }) {
-            Body::Waiting(f) => Some(f),
+            Body::Waiting(f) => Some((f, before & DETACHED != 0)),
             _ => unreachable!("a job that has not begun has its closure"),
         }
     }
 
     /// Runs the job by `call`, unless another thread has begun it: then `false`.
     pub(super) fn run(&self, call: impl FnOnce(F) -> Outcome<R>) -> bool {
-        let Some(f) = self.begin() else { return false };
+        let Some((f, is_detached)) = self.begin() else { return false };
         let outcome = call(f);
-        let has_destructor = needs_drop::<R>() || outcome.is_err();
+        if is_detached {
+            self.drop_in_chain(outcome);
+        } else {
+            self.hand_over(outcome);
+        }
+        self.owner.finished();
+        true
+    }
+
+    /// Leaves the outcome to the handle, or drops it if the handle is gone.
+    fn hand_over(&self, outcome: Outcome<R>) {
         // SAFETY: as in `begin`.
         self.body.with_mut(|body| unsafe { *body = Body::Ended(outcome) });
         // Release: a thread that sees DONE sees the outcome. Acquire: pairs with PARKED, so that the joiner's
         // handle can be read.
         let before = self.state.fetch_or(DONE, AcqRel);
         if before & DETACHED != 0 {
-            if has_destructor {
-                // The destructor is part of the job.
-                self.owner.in_chain(|| self.drop_outcome());
-            } else {
-                self.drop_outcome();
-            }
+            self.drop_in_chain(self.take_outcome());
         }
         if before & PARKED != 0 {
             // SAFETY: PARKED is set, so the joiner has written its handle and does not touch it any more.
@@ -146,13 +154,12 @@ impl<F, R, O: Owner> JobCell<F, R, O> {
                 joiner.unpark();
             }
         }
-        self.owner.finished();
-        true
     }
 
     /// Runs the job by `call` for the thread that joins it, unless another thread has begun it: then `None`.
     pub(super) fn run_here(&self, call: impl FnOnce(F) -> Outcome<R>) -> Option<Outcome<R>> {
-        let outcome = call(self.begin()?);
+        let (f, _) = self.begin()?;
+        let outcome = call(f);
         self.owner.finished();
         Some(outcome)
     }
@@ -191,7 +198,7 @@ impl<F, R, O: Owner> JobCell<F, R, O> {
         // Acquire: pairs with the Release that comes with DONE. Release: everything before the drop of the
         // handle happens before another thread drops the outcome.
         if self.state.fetch_or(DETACHED, AcqRel) & DONE != 0 {
-            self.drop_outcome();
+            self.drop_outcome(self.take_outcome());
         }
     }
 
@@ -206,8 +213,14 @@ impl<F, R, O: Owner> JobCell<F, R, O> {
         }
     }
 
-    fn drop_outcome(&self) {
-        let outcome = self.take_outcome();
+    /// Drops the outcome on the thread that ran the job: the destructor is part of the job.
+    fn drop_in_chain(&self, outcome: Outcome<R>) {
+        if needs_drop::<R>() || outcome.is_err() {
+            self.owner.in_chain(|| self.drop_outcome(outcome));
+        }
+    }
+
+    fn drop_outcome(&self, outcome: Outcome<R>) {
         // The destructor of the result may panic, too.
         let panic = match outcome {
             Ok(value) => catch_unwind(AssertUnwindSafe(|| drop(value))).err(),

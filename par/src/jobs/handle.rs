@@ -18,8 +18,13 @@ impl<'a, R> RawHandle<'a, R> {
     }
 
     /// Joins the job. `outside` says whether the calling thread may wait for a job that it must not run
-    /// itself.
-    pub(super) fn join(mut self, pool: &PoolState, outside: impl FnOnce() -> bool) -> Result<R, Panic> {
+    /// itself. `left_stale` is called if the thread runs the job, whose entry stays in its queue.
+    pub(super) fn join(
+        mut self,
+        pool: &PoolState,
+        outside: impl FnOnce() -> bool,
+        left_stale: impl FnOnce(),
+    ) -> Result<R, Panic> {
         pool.expect_not_forked();
         assert!(
             !self.pinned || outside(),
@@ -31,7 +36,7 @@ impl<'a, R> RawHandle<'a, R> {
         if !self.pinned {
             let _installed = current::install(pool);
             if let Some(outcome) = job.run_here() {
-                left_stale(pool);
+                left_stale();
                 return outcome.map_err(Panic::of_job);
             }
         }
@@ -85,7 +90,7 @@ impl<R> JobHandle<R> {
     /// region, a job or a scope. And if this process was forked after the pool was built: the job belongs to
     /// the parent.
     pub fn join(self) -> Result<R, Panic> {
-        self.raw.join(&self.pool, || !current::is_inside())
+        self.raw.join(&self.pool, || !current::is_inside(), || left_stale(&self.pool))
     }
 
     /// Whether the job has ended, so that [`join`](Self::join) returns at once.

@@ -1,18 +1,21 @@
 //! Jobs: closures and objects that are handed to a pool, and run by a worker some time later.
 //!
 //! ```text
-//! job.rs       the trait of jobs that are submitted
-//! cell.rs      the states of a spawned job, its closure and its outcome
-//! spawned.rs   how such a job is run and joined
-//! handle.rs    the right to a job's outcome
-//! scope.rs     jobs that borrow from the frame that opened their scope
-//! pending.rs   the number of jobs of a scope that have not ended
-//! fifo.rs      the queue that jobs of a pool and of lanes wait in
-//! queue.rs     all queues of a pool
-//! publish.rs   handing a job over
-//! run.rs       running a job from the queue
-//! deferred.rs  jobs of pools without workers
-//! error.rs     errors of spawning
+//! job.rs          the trait of jobs that are submitted
+//! cell.rs         the states of a spawned job, its closure and its outcome
+//! spawned.rs      how such a job is run and joined
+//! handle.rs       the right to a job's outcome
+//! scope.rs        jobs that borrow from the frame that opened their scope
+//! scope_queue.rs  the queue of the jobs of a scope
+//! ticket.rs       the entry of a scope in the queue of its pool
+//! pending.rs      the number of jobs of a scope that have not ended
+//! fifo.rs         the queue that jobs of a pool and of lanes wait in
+//! stale.rs        queues of jobs that may begin elsewhere
+//! queue.rs        all queues of a pool
+//! publish.rs      handing a job over
+//! run.rs          running a job from the queue
+//! deferred.rs     jobs of pools without workers
+//! error.rs        errors of spawning
 //! ```
 //!
 //! A thread that joins a job which has not begun runs it itself, and so does the opener of a scope with all
@@ -31,7 +34,10 @@ mod publish;
 pub(crate) mod queue;
 pub(crate) mod run;
 mod scope;
+mod scope_queue;
 mod spawned;
+mod stale;
+mod ticket;
 
 #[cfg(all(test, loom))]
 mod models;

@@ -3,17 +3,18 @@
 use super::{
     cell::{JobCell, Outcome, Owner},
     pending::Pending,
+    ticket::Ticket,
 };
 use crate::{
     models::model,
     panic::Payload,
     patience::Patience,
     sync::{
-        atomic::{AtomicUsize, Ordering::*},
+        atomic::{AtomicUsize, Ordering::*, fence},
         thread,
     },
 };
-use loom::{cell::UnsafeCell, sync::Mutex};
+use loom::cell::UnsafeCell;
 use std::sync::Arc;
 
 /// A result that must be dropped once, by one thread.
@@ -163,24 +164,74 @@ fn the_opener_sees_what_its_jobs_did() {
 fn the_opener_wakes_up_for_a_job_that_is_spawned_while_it_waits() {
     model(|| {
         let pending = Arc::new(Pending::new());
-        let list = Arc::new(Mutex::new(0));
+        let list = Arc::new(AtomicUsize::new(0));
+        let done = Arc::new(AtomicUsize::new(0));
         pending.add();
         let job = {
-            let (pending, list) = (Arc::clone(&pending), Arc::clone(&list));
+            let (pending, list, done) = (Arc::clone(&pending), Arc::clone(&list), Arc::clone(&done));
             thread::spawn(move || {
                 pending.add();
-                *list.lock().unwrap() += 1;
+                list.fetch_add(1, Relaxed);
+                fence(SeqCst);
                 pending.wake_opener();
                 pending.finish();
+                done.store(1, Relaxed);
             })
         };
         let mut ran = 0;
-        while !pending.wait(Patience::SHORT, || *list.lock().unwrap() > 0) {
-            *list.lock().unwrap() -= 1;
+        while !pending.wait(Patience::SHORT, || list.load(Relaxed) > 0) {
+            list.fetch_sub(1, Relaxed);
             ran += 1;
             pending.finish();
         }
         assert_eq!(ran, 1);
+        // A wake-up may come late, which loom does not allow for a thread that joins another one.
+        while done.load(Relaxed) == 0 {
+            thread::yield_now();
+        }
         job.join().unwrap();
+    });
+}
+
+/// Two threads spawn a job each, and a worker takes tickets. In the end no job waits without a ticket, and there
+/// are no two tickets.
+#[test]
+fn a_job_that_waits_has_a_ticket() {
+    model(|| {
+        let ticket = Arc::new(Ticket::default());
+        let [jobs, tickets] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+        let spawn = |ticket: &Ticket, jobs: &AtomicUsize, tickets: &AtomicUsize| {
+            jobs.fetch_add(1, Relaxed);
+            fence(SeqCst);
+            if !ticket.is_queued() && ticket.queue() {
+                assert_eq!(tickets.fetch_add(1, Relaxed), 0);
+            }
+        };
+        let spawner = {
+            let (ticket, jobs, tickets) = (Arc::clone(&ticket), Arc::clone(&jobs), Arc::clone(&tickets));
+            thread::spawn(move || spawn(&ticket, &jobs, &tickets))
+        };
+        let worker = {
+            let (ticket, jobs, tickets) = (Arc::clone(&ticket), Arc::clone(&jobs), Arc::clone(&tickets));
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    if tickets.load(Relaxed) == 0 {
+                        continue;
+                    }
+                    tickets.fetch_sub(1, Relaxed);
+                    assert!(!ticket.take());
+                    jobs.swap(0, Relaxed);
+                }
+            })
+        };
+        spawn(&ticket, &jobs, &tickets);
+        spawner.join().unwrap();
+        worker.join().unwrap();
+        let waiting = jobs.load(Relaxed);
+        assert!(waiting == 0 || tickets.load(Relaxed) == 1, "{waiting} jobs wait");
+        // The scope ends: the ticket that is left is counted as stale, and found to be so.
+        let is_left = ticket.close();
+        assert_eq!(is_left, tickets.load(Relaxed) == 1);
+        assert!(ticket.take());
     });
 }

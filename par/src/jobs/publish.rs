@@ -8,7 +8,7 @@ use super::{
 use crate::thread_pool::state::PoolState;
 use std::sync::Arc;
 
-/// Queues a job.
+/// Queues a job, and finds a thread for it.
 #[inline]
 pub(super) fn publish(pool: &PoolState, job: QueuedJob) {
     pool.jobs.push(job);

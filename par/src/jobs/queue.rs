@@ -3,14 +3,16 @@
 //! A job is *submitted* (the program keeps its outcome: [`Job`]) or *spawned* (it has a handle that the
 //! outcome goes to: [`SpawnedJob`]). Both wait in the same queue, in the order in which they came.
 //!
-//! A spawned job may begin while it is queued: the thread that joins it runs it, or the opener of its scope.
-//! It then leaves a *stale* entry behind, which workers skip. While all workers are busy, none takes stale
-//! entries out, so they are counted. When there are many and they are the greater part of the queue, the
-//! thread that left the last one *sweeps* the queue: it takes out every entry and puts back those that have
-//! not begun. An entry costs at most one more trip through the queue, and there are never more entries than
-//! twice the jobs that wait, plus [`STALE`].
+//! The jobs of a scope wait in a queue of their own: see [`scope_queue`](super::scope_queue). This queue then
+//! has a *ticket* of the scope.
 
-use super::{error::SpawnError, fifo::Fifo, job::Job};
+use super::{
+    error::SpawnError,
+    fifo::Fifo,
+    job::Job,
+    scope_queue::ScopeQueue,
+    stale::{Entries, SweptQueue},
+};
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::{
@@ -18,12 +20,9 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicIsize, Ordering::*},
+        atomic::{AtomicBool, Ordering::*},
     },
 };
-
-/// How many stale entries there may be before they are swept out.
-pub(super) const STALE: isize = 128;
 
 /// A job that has a handle, as the thread sees it that runs it.
 pub(crate) trait SpawnedJob: Send + Sync {
@@ -34,29 +33,44 @@ pub(crate) trait SpawnedJob: Send + Sync {
     fn run(&self) -> bool;
 }
 
-/// A job in the queue.
+/// An entry of the queue.
 pub(crate) enum QueuedJob {
     Submitted(Arc<dyn Job>),
     Spawned(Arc<dyn SpawnedJob>),
+    /// Jobs of a scope.
+    Scope(Arc<ScopeQueue>),
 }
 
-impl QueuedJob {
-    fn is_stale(&self) -> bool {
-        match self {
-            Self::Submitted(_) => false,
-            Self::Spawned(job) => job.has_begun(),
+impl Entries for Fifo<QueuedJob> {
+    type Entry = QueuedJob;
+
+    #[inline]
+    fn push(&self, entry: QueuedJob) {
+        Fifo::push(self, entry);
+    }
+    #[inline]
+    fn pop(&self) -> Option<QueuedJob> {
+        Fifo::pop(self)
+    }
+    #[inline]
+    fn is_empty(&self) -> bool {
+        Fifo::is_empty(self)
+    }
+    fn len(&self) -> usize {
+        Fifo::len(self)
+    }
+    fn is_stale(entry: &QueuedJob) -> bool {
+        match entry {
+            QueuedJob::Submitted(_) => false,
+            QueuedJob::Spawned(job) => job.has_begun(),
+            QueuedJob::Scope(scope) => scope.is_closed(),
         }
     }
 }
 
 /// The jobs of a pool that wait for a worker.
 pub(crate) struct JobQueue {
-    queue: Fifo<QueuedJob>,
-    /// The number of stale entries. An entry is counted after its job has begun, so the count may be below 0
-    /// for a moment.
-    stale: CachePadded<AtomicIsize>,
-    /// Held by the thread that sweeps.
-    sweep: Mutex<()>,
+    queue: SweptQueue<Fifo<QueuedJob>>,
     /// For each worker, the jobs that it alone may run.
     own: Box<[CachePadded<OwnQueue>]>,
 }
@@ -77,12 +91,7 @@ struct OwnJobs {
 
 impl JobQueue {
     pub(crate) fn new(workers: usize) -> Self {
-        Self {
-            queue: Fifo::default(),
-            stale: CachePadded::default(),
-            sweep: Mutex::new(()),
-            own: (0..workers).map(|_| CachePadded::default()).collect(),
-        }
+        Self { queue: SweptQueue::default(), own: (0..workers).map(|_| CachePadded::default()).collect() }
     }
 
     #[inline]
@@ -90,20 +99,14 @@ impl JobQueue {
         self.queue.push(job);
     }
 
-    /// Takes out the oldest job that has not begun. A spawned job may still begin elsewhere.
+    /// Takes out the oldest job. A spawned job may have begun elsewhere.
     pub(crate) fn pop(&self) -> Option<QueuedJob> {
-        loop {
-            let job = self.queue.pop()?;
-            if !job.is_stale() {
-                return Some(job);
-            }
-            self.popped_stale();
-        }
+        self.queue.pop()
     }
 
     /// Called if a job that [`pop`](Self::pop) returned turns out to have begun elsewhere.
     pub(super) fn popped_stale(&self) {
-        self.stale.fetch_sub(1, Relaxed);
+        self.queue.popped_stale();
     }
 
     #[inline]
@@ -120,25 +123,7 @@ impl JobQueue {
     /// were moved: then a worker may have missed them, and one must be woken.
     #[must_use]
     pub(super) fn left_stale(&self) -> bool {
-        let stale = self.stale.fetch_add(1, Relaxed) + 1;
-        stale > STALE && 2 * stale as usize > self.queue.len() && self.sweep()
-    }
-
-    /// Takes every entry out and puts the ones that have not begun back, in their order.
-    #[cold]
-    fn sweep(&self) -> bool {
-        let Some(_guard) = self.sweep.try_lock() else { return false };
-        let mut moved = false;
-        for _ in 0..self.queue.len() {
-            let Some(job) = self.queue.pop() else { break };
-            if job.is_stale() {
-                self.popped_stale();
-            } else {
-                self.queue.push(job);
-                moved = true;
-            }
-        }
-        moved
+        self.queue.left_stale()
     }
 
     /// Queues a job for one worker.
@@ -171,8 +156,7 @@ impl JobQueue {
 
     /// The worker wants to end. Returns `false` if there still is a job for it.
     pub(crate) fn close(&self, worker: usize) -> bool {
-        // A thread that sweeps may have taken out the last job to put it back.
-        drop(self.sweep.lock());
+        self.queue.wait_for_sweep();
         let mut own = self.own[worker].jobs.lock();
         own.closed = own.waiting.is_empty() && self.is_empty();
         own.closed

@@ -14,8 +14,9 @@ use super::{
     error::SpawnError,
     handle::RawHandle,
     pending::Pending,
-    publish::{check_worker, left_stale, publish, publish_on},
-    queue::{QueuedJob, SpawnedJob},
+    publish::{check_worker, left_stale, publish_on},
+    queue::SpawnedJob,
+    scope_queue::ScopeQueue,
 };
 use crate::{
     Forked, Panic,
@@ -27,15 +28,11 @@ use crate::{
 };
 use parking_lot::Mutex;
 use std::{
-    collections::VecDeque,
     fmt,
     marker::PhantomData,
     mem::{self, ManuallyDrop},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::Arc,
     thread::ThreadId,
 };
 
@@ -49,21 +46,14 @@ pub struct Scope<'scope, 'env: 'scope> {
 
 struct ScopeState {
     pending: Pending,
-    /// The number of jobs that have been spawned.
-    spawned: AtomicU64,
-    jobs: Mutex<ScopeJobs>,
+    /// The jobs that wait. In the end the opener runs those that are left.
+    queue: Arc<ScopeQueue>,
+    /// Of the panics of jobs without a handle, the one of the job that was spawned first.
+    panic: Mutex<Option<(usize, Payload)>>,
     /// The opener, if it was outside of everything when it opened the scope.
     outside: Option<ThreadId>,
     /// The context of the opener, which waits for the jobs.
     context: Context,
-}
-
-#[derive(Default)]
-struct ScopeJobs {
-    /// Jobs that the opener may run at the end. Some of them may have begun.
-    waiting: VecDeque<Arc<dyn SpawnedJob>>,
-    /// Of the panics of jobs without a handle, the one of the job that was spawned first.
-    panic: Option<(u64, Payload)>,
 }
 
 pub(super) fn scope<'env, T>(
@@ -76,8 +66,8 @@ pub(super) fn scope<'env, T>(
     let _entered = current::enter_here(pool);
     let state = ManuallyDrop::new(ScopeState {
         pending: Pending::new(),
-        spawned: AtomicU64::new(0),
-        jobs: Mutex::default(),
+        queue: Arc::default(),
+        panic: Mutex::default(),
         outside,
         context: Context::capture(),
     });
@@ -91,7 +81,7 @@ pub(super) fn scope<'env, T>(
             Err(payload) => resume_unwind(payload),
         }
     }
-    let panic = ManuallyDrop::into_inner(state).jobs.into_inner().panic;
+    let panic = ManuallyDrop::into_inner(state).panic.into_inner();
     match (result, panic) {
         (Ok(result), None) => result,
         (Ok(_), Some((_, payload))) => resume_unwind(payload),
@@ -118,9 +108,7 @@ impl<'scope> Scope<'scope, '_> {
     {
         self.pool.expect_not_forked();
         let job = self.state.admit(f);
-        let entry = erase(Arc::clone(&job));
-        self.state.list(Arc::clone(&entry));
-        publish(self.pool, QueuedJob::Spawned(entry));
+        self.state.queue.push(self.pool, erase(Arc::clone(&job)));
         self.state.pending.wake_opener();
         self.handle(job, false)
     }
@@ -146,10 +134,10 @@ impl<'scope> Scope<'scope, '_> {
         Ok(self.handle(job, true))
     }
 
-    /// The number of jobs that are listed for the opener.
+    /// The number of entries in the queue of the scope.
     #[cfg(all(test, not(loom)))]
-    pub(super) fn listed(&self) -> usize {
-        self.state.jobs.lock().waiting.len()
+    pub(super) fn queued(&self) -> usize {
+        self.state.queue.len()
     }
 
     fn handle<F, R>(&'scope self, job: Arc<ScopedJob<F, R>>, pinned: bool) -> ScopedHandle<'scope, R>
@@ -170,26 +158,8 @@ impl fmt::Debug for Scope<'_, '_> {
 impl ScopeState {
     /// Counts one more job.
     fn admit<F, R>(&self, f: F) -> Arc<ScopedJob<F, R>> {
-        self.pending.add();
-        let index = self.spawned.fetch_add(1, Relaxed);
+        let index = self.pending.add();
         Arc::new(JobCell::new(f, ScopeRef { state: self, index, marks: Marks::beyond(self.context.chain) }))
-    }
-
-    /// Lists a job for the opener.
-    fn list(&self, entry: Arc<dyn SpawnedJob>) {
-        let waiting = &mut self.jobs.lock().waiting;
-        if waiting.len() == waiting.capacity() {
-            // If jobs are joined as they are spawned, the list stays short.
-            waiting.retain(|job| !job.has_begun());
-            if waiting.len() > waiting.capacity() / 2 {
-                waiting.reserve(waiting.capacity());
-            }
-        }
-        waiting.push_back(entry);
-    }
-
-    fn next(&self) -> Option<Arc<dyn SpawnedJob>> {
-        self.jobs.lock().waiting.pop_front()
     }
 
     /// Runs the jobs that have not begun and waits for the rest. It does not unwind, because jobs catch their
@@ -200,13 +170,20 @@ impl ScopeState {
     fn complete(&self, pool: &PoolState) -> Result<(), Forked> {
         loop {
             pool.check_fork()?;
-            if let Some(job) = self.next() {
-                if job.run() {
-                    left_stale(pool);
-                }
-            } else if self.pending.wait(pool.patience, || !self.jobs.lock().waiting.is_empty()) {
-                return Ok(());
+            if !self.queue.run_one() && self.pending.wait(pool.patience, || !self.queue.is_empty()) {
+                break;
             }
+        }
+        if self.queue.close() {
+            left_stale(pool);
+        }
+        Ok(())
+    }
+
+    /// Called by a thread that has run a job because it joins it.
+    fn left_stale(&self, pool: &PoolState) {
+        if pool.check_fork().is_ok() && self.queue.left_stale(pool) {
+            self.pending.wake_opener();
         }
     }
 
@@ -221,7 +198,7 @@ type ScopedJob<F, R> = JobCell<F, R, ScopeRef>;
 /// The scope that a job belongs to, and the job's place in the order of spawning.
 struct ScopeRef {
     state: *const ScopeState,
-    index: u64,
+    index: usize,
     /// The context of the thread that spawned the job, if its chain is not that of the opener.
     marks: Marks,
 }
@@ -251,12 +228,12 @@ impl Owner for ScopeRef {
     }
 
     fn lost(&self, payload: Payload) {
-        let mut jobs = self.state().jobs.lock();
-        let other = match &jobs.panic {
+        let mut panic = self.state().panic.lock();
+        let other = match &*panic {
             Some((first, _)) if *first < self.index => Some(payload),
-            _ => jobs.panic.replace((self.index, payload)).map(|(_, later)| later),
+            _ => panic.replace((self.index, payload)).map(|(_, later)| later),
         };
-        drop(jobs);
+        drop(panic);
         other.into_iter().for_each(discard);
     }
 
@@ -298,7 +275,7 @@ impl<R> ScopedHandle<'_, R> {
     /// If the job is one of [`spawn_on`](Scope::spawn_on) and this is called from inside a region, a job or
     /// another scope. And if this process was forked after the pool was built.
     pub fn join(self) -> Result<R, Panic> {
-        self.raw.join(self.pool, || self.state.is_outside())
+        self.raw.join(self.pool, || self.state.is_outside(), || self.state.left_stale(self.pool))
     }
 
     /// Whether the job has ended, so that [`join`](Self::join) returns at once.

@@ -147,6 +147,12 @@ impl Sleep {
     pub(crate) fn wake_one(&self) {
         // Pairs with the fence in `sleep`.
         fence(SeqCst);
+        self.wake_one_after_fence();
+    }
+
+    /// The same, for a thread that has published work and then come through a sequentially consistent fence.
+    #[inline]
+    pub(crate) fn wake_one_after_fence(&self) {
         if self.must_wake() {
             self.wake_sleepers(1);
         }

@@ -78,22 +78,26 @@ impl Work for Worker<'_> {
 
 /// Runs the oldest job in the queue, and then the jobs behind it while there is nothing else to do.
 fn run_queued_jobs(pool: &PoolState, index: usize) -> bool {
-    let Some(job) = pool.jobs.pop() else { return false };
+    let Some(mut job) = pool.jobs.pop() else { return false };
     pool.sleep.end_search(|| pool.has_work());
-    run::run(pool, job);
-    loop {
+    let may_go_on = || {
         // With no job in hand: a deferred job may wait for the next one, which another worker can run
         // meanwhile.
         deferred::run_pending();
-        if pool.regions.any_shown()
+        !(pool.regions.any_shown()
             || pool.offers.any()
             || pool.jobs.has_own(index)
-            || pool.check_fork().is_err()
-        {
+            || pool.check_fork().is_err())
+    };
+    loop {
+        run::run(pool, job, may_go_on);
+        if !may_go_on() {
             return true;
         }
-        let Some(job) = pool.jobs.pop() else { return true };
-        run::run(pool, job);
+        match pool.jobs.pop() {
+            Some(next) => job = next,
+            None => return true,
+        }
     }
 }
 

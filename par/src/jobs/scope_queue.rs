@@ -1,0 +1,143 @@
+//! The queue of a scope's jobs, from which both the workers and the opener of the scope take them.
+//!
+//! A worker learns of the queue by its [ticket](super::ticket), an entry in the queue of the pool. A worker that
+//! takes the ticket also takes a job. If there are more jobs, it queues the ticket again, so that other workers
+//! help, and other jobs of the pool have their turn. Only then it runs the job, and some more of the scope.
+
+use super::{
+    publish::publish,
+    queue::{QueuedJob, SpawnedJob},
+    stale::{Entries, SweptQueue},
+    ticket::Ticket,
+};
+use crate::thread_pool::state::PoolState;
+use crossbeam_queue::SegQueue;
+use std::sync::{
+    Arc,
+    atomic::{Ordering::*, fence},
+};
+
+/// The number of jobs that a worker runs for a ticket, unless it has other things to do.
+const TURN: usize = 16;
+
+/// The jobs of a scope that have not begun.
+#[derive(Default)]
+pub(crate) struct ScopeQueue {
+    jobs: SweptQueue<SegQueue<Arc<dyn SpawnedJob>>>,
+    ticket: Ticket,
+}
+
+impl Entries for SegQueue<Arc<dyn SpawnedJob>> {
+    type Entry = Arc<dyn SpawnedJob>;
+
+    #[inline]
+    fn push(&self, job: Self::Entry) {
+        SegQueue::push(self, job);
+    }
+    #[inline]
+    fn pop(&self) -> Option<Self::Entry> {
+        SegQueue::pop(self)
+    }
+    #[inline]
+    fn is_empty(&self) -> bool {
+        SegQueue::is_empty(self)
+    }
+    fn len(&self) -> usize {
+        SegQueue::len(self)
+    }
+    fn is_stale(job: &Self::Entry) -> bool {
+        job.has_begun()
+    }
+}
+
+impl ScopeQueue {
+    /// Adds a job, and finds a worker for it. A sequentially consistent fence follows the addition.
+    #[inline]
+    pub(super) fn push(self: &Arc<Self>, pool: &PoolState, job: Arc<dyn SpawnedJob>) {
+        self.jobs.push(job);
+        self.jobs_were_added(pool);
+    }
+
+    /// Sees to it that a worker looks for jobs that were added.
+    #[inline]
+    fn jobs_were_added(self: &Arc<Self>, pool: &PoolState) {
+        // As the ticket demands. It also pairs with the fence of a worker that falls asleep.
+        fence(SeqCst);
+        if pool.workers() == 0 {
+            // The opener runs all jobs.
+        } else if !self.ticket.is_queued() {
+            self.queue_ticket(pool);
+        } else {
+            pool.sleep.wake_one_after_fence();
+        }
+    }
+
+    #[cold]
+    fn queue_ticket(self: &Arc<Self>, pool: &PoolState) {
+        if self.ticket.queue() {
+            publish(pool, QueuedJob::Scope(Arc::clone(self)));
+        }
+    }
+
+    /// Runs some jobs on a worker that has taken the ticket, while it `may_go_on`. Returns whether the ticket
+    /// was stale.
+    pub(super) fn run_some(self: &Arc<Self>, pool: &PoolState, may_go_on: impl Fn() -> bool) -> bool {
+        if self.ticket.take() {
+            return true;
+        }
+        let mut next = self.jobs.pop();
+        if next.is_some() && !self.jobs.is_empty() {
+            self.queue_ticket(pool);
+        }
+        let mut left = TURN;
+        while let Some(job) = next {
+            self.run(&*job);
+            left -= 1;
+            next = if left > 0 && may_go_on() { self.jobs.pop() } else { None };
+        }
+        false
+    }
+
+    /// Runs the oldest job that has not begun, on the thread of the opener. Returns whether there was one.
+    pub(super) fn run_one(&self) -> bool {
+        let job = self.jobs.pop();
+        job.inspect(|job| self.run(&**job)).is_some()
+    }
+
+    fn run(&self, job: &dyn SpawnedJob) {
+        if !job.run() {
+            self.jobs.popped_stale();
+        }
+    }
+
+    /// Called by a thread that has begun a job without taking it from the queue. Returns whether the opener
+    /// may have missed jobs, and must be woken.
+    pub(super) fn left_stale(self: &Arc<Self>, pool: &PoolState) -> bool {
+        let moved = self.jobs.left_stale();
+        if moved {
+            self.jobs_were_added(pool);
+        }
+        moved
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// The scope ends: all jobs have ended. Returns whether the ticket is in the queue of the pool, and stale.
+    pub(super) fn close(&self) -> bool {
+        // Entries may be left of jobs that were joined.
+        while self.jobs.pop().is_some() {}
+        self.ticket.close()
+    }
+
+    /// Whether the scope has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.ticket.is_closed()
+    }
+}
