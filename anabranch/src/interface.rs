@@ -34,7 +34,7 @@
 //! | part of the interface | types and traits |
 //! |---|---|
 //! | building a task | [`NewTask`], [`NewTasks`], [`TaskBuilder`], [`IndexSpace`], and its kind: [`Over`], [`Once`], [`Each`], [`Collective`] |
-//! | building a task of a sequence | [`NewSequenceTask`], [`SequenceTask`], [`SequenceShaderTask`], [`SequenceRecordedTask`] |
+//! | building a task of a sequence | [`NewSequenceTask`], [`NewSequenceTasks`], [`SequenceTask`], [`SequenceShaderTask`], [`SequenceRecordedTask`] |
 //! | accesses to buffers | [`Read`], [`Write`], [`Update`], [`Reduce`], which implement [`Access`] and [`KernelAccess`]; bound: [`BoundBuffer`], [`BoundReduction`] |
 //! | effects | [`Effect`] with an order: [`Sequential`], [`Exclusive`], [`Relaxed`]; [`PartEffect`]; [`Communicates`]; [`HasEffects`] says which objects have which |
 //! | tuples of accesses | [`AccessList`], [`KernelAccessList`], [`Append`], [`Declaration`] |
@@ -70,6 +70,7 @@ pub use crate::{
         },
         sequence::{
             builder::{NewSequenceTask, SequenceTask},
+            host::NewSequenceTasks,
             on_device::{SequenceRecordedTask, SequenceShaderTask},
         },
         shader::{

@@ -45,6 +45,12 @@ pub struct PartEffect<T, O> {
     _order: PhantomData<O>,
 }
 
+impl<T, O> Clone for PartEffect<T, O> {
+    fn clone(&self) -> Self {
+        Self::on(self.object.clone())
+    }
+}
+
 impl<T, O> PartEffect<T, O> {
     pub(in crate::submit) fn on(object: ClusterObject<T>) -> Self {
         Self { object, _order: PhantomData }
@@ -52,7 +58,7 @@ impl<T, O> PartEffect<T, O> {
 }
 
 /// A declared effect of a collective task that calls functions of MPI.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Communicates(Communicator);
 
 /// The order of [`sequential()`] effects.

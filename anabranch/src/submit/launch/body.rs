@@ -10,10 +10,15 @@ use crate::{
         task::{host_result::HostError, tile::Tile},
     },
 };
-use anabranch_grid::Chunk;
+use anabranch_grid::{Chunk, GridBox};
 use anabranch_par::flush_denormals;
 use smallvec::SmallVec;
-use std::{convert::Infallible, ops::Range, sync::Arc};
+use std::{
+    convert::Infallible,
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 /// Says that the executor runs or skips a task once.
 pub(in crate::submit) const ONCE: &str = "a task is run once";
@@ -43,6 +48,26 @@ pub(in crate::submit) unsafe fn call<const K: usize, L: AccessList<K>, R, E>(
         unsafe { L::check(bound, chunk, pattern) };
     }
     Ok(result)
+}
+
+/// Calls a host function for one chunk, as [`call`] does. A panic is a cause, too. It names the chunk if `name`
+/// is given.
+///
+/// # Safety
+/// See [`AccessList::guards`].
+pub(in crate::submit) unsafe fn call_host<const K: usize, L: AccessList<K>, R>(
+    bound: &L::Bound,
+    chunk: usize,
+    pattern: Option<&Pattern>,
+    name: Option<GridBox<K>>,
+    function: impl for<'v> FnOnce(L::Views<'v>) -> Result<R, HostError>,
+) -> Result<R, Cause> {
+    // SAFETY: the caller promises it.
+    let run = || unsafe { call::<K, L, _, _>(bound, chunk, pattern, function) };
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result.map_err(Cause::Error),
+        Err(payload) => Err(Cause::from_panic(payload, name.map(|name| name.to_string()))),
+    }
 }
 
 /// A host function, until it is run.

@@ -3,13 +3,12 @@
 use super::{
     recorder::Recorder,
     template::{Submit, Template},
-    units::{HostUnit, KernelUnits, Units},
+    units::{KernelUnits, Units},
 };
 use crate::{
     data::{buffer::Buffer, element::Element},
     device::Device,
     error::Error,
-    label::Label,
     submit::{
         access::{
             Access, Read, Update, Write,
@@ -22,8 +21,7 @@ use crate::{
         recorded::{self, access::RecordedAccessList},
         task::{
             NewTask, TaskBuilder,
-            host_result::{HostError, HostResult},
-            index_space::{IndexSpace, Once, Over},
+            index_space::{Collective, IndexSpace, Once, Over},
             kernel_place::KernelPlace,
             tile::Tile,
         },
@@ -31,7 +29,7 @@ use crate::{
 };
 use anabranch_graph::command::Work;
 use anabranch_grid::{Chunk, RangeMapper};
-use std::{cell::RefCell, ops::ControlFlow, slice, sync::Arc};
+use std::{cell::RefCell, sync::Arc};
 
 /// A task of a [sequence](super::Sequence) that has only a name so far.
 #[derive(Debug)]
@@ -42,7 +40,7 @@ pub struct NewSequenceTask<'r> {
 }
 
 impl<'r> NewSequenceTask<'r> {
-    /// Sets the index space of a kernel: see [`NewTask::over`].
+    /// Sets the index space of a kernel, or of a host task with a part for each node: see [`NewTask::over`].
     pub fn over<const K: usize>(self, space: impl IndexSpace<K>) -> SequenceTask<'r, K, Over, ()> {
         SequenceTask { task: self.task.over(space), recorder: self.recorder }
     }
@@ -50,6 +48,12 @@ impl<'r> NewSequenceTask<'r> {
     /// Makes the task a host task whose function is called once in each replay.
     pub fn once(self) -> SequenceTask<'r, 0, Once, ()> {
         SequenceTask { task: self.task.once(), recorder: self.recorder }
+    }
+
+    /// Makes the task a host task whose function is called once on every node in each replay: see
+    /// [`NewTask::collective`].
+    pub fn collective(self) -> SequenceTask<'r, 1, Collective, ()> {
+        SequenceTask { task: self.task.collective(), recorder: self.recorder }
     }
 }
 
@@ -111,96 +115,23 @@ impl<'r, const K: usize, S, L> SequenceTask<'r, K, S, L> {
     {
         self.with(|task| task.update(buffer, mapper))
     }
-}
 
-impl<'r, L> SequenceTask<'r, 0, Once, L> {
     /// Declares an effect on a host object, in the order of the tasks: see [`TaskBuilder::effect`]. A replay
     /// decides once in which order it executes its tasks, so it has no exclusive and no relaxed effects.
-    pub fn effect<E>(self, object: &E, order: Sequential) -> SequenceTask<'r, 0, Once, L::Longer>
+    pub fn effect<E>(self, object: &E, order: Sequential) -> SequenceTask<'r, K, S, L::Longer>
     where
-        E: HasEffects<Once, Sequential>,
-        E::Effect: Access<0>,
+        E: HasEffects<S, Sequential>,
+        E::Effect: Access<K>,
         L: Append<E::Effect>,
     {
         self.with(|task| task.effect(object, order))
     }
 
-    /// Sets the node that executes the task: see [`TaskBuilder::on_node`](TaskBuilder::<0, Once,
-    /// ()>::on_node).
-    ///
-    /// # Errors
-    /// [`Error::TaskSetting`] if there is no such node.
-    pub fn on_node(self, node: u16) -> Result<Self, Error> {
-        let Self { task, recorder } = self;
-        Ok(Self { task: task.on_node(node)?, recorder })
-    }
-
-    /// Records the task. In each replay `function` is called once, with the number of the replay, from 0, and
-    /// the views. It may return a `Result`. An error or a panic fails the task, and so the
-    /// [replay](super::Sequence::replay). On the host of one node it runs on a thread that runs kernels, so
-    /// it should not block.
-    ///
-    /// # Errors
-    /// If the declaration is wrong: see [`Error`].
-    pub fn host<F, R>(mut self, function: F) -> Result<(), Error>
-    where
-        L: AccessList<0> + Clone + Send + Sync,
-        F: for<'v> Fn(u64, L::Views<'v>) -> R + Send + Sync + 'static,
-        R: HostResult,
-    {
-        let function = Arc::new(move |replay, views: L::Views<'_>| {
-            function(replay, views).into_result().map(ControlFlow::Continue)
-        });
-        self.task.hints.go_home(&self.task.label).map_err(|error| self.task.core.refuse(error))?;
-        let (template, by_submission) = (Template::of(&self.task), Arc::clone(&function));
-        let submit: Submit = Box::new(move |replay| {
-            let (function, number) = (Arc::clone(&by_submission), replay.number);
-            template.begin(replay).submit_once(move |views| function(number, views).map(|_| ()))
-        });
-        self.record_host(function, |recorder, declaration, labels, units| {
-            recorder.add(declaration, &labels, units, submit)
-        })
-    }
-
-    /// Records the task without its place among the others. The replay in which `condition` returns true is
-    /// the last one.
-    pub(super) fn ends_when<F>(self, condition: F) -> Result<(), Error>
-    where
-        L: AccessList<0>,
-        F: for<'v> Fn(u64, L::Views<'v>) -> bool + Send + Sync + 'static,
-    {
-        let function = move |replay, views: L::Views<'_>| {
-            Ok(if condition(replay, views) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        };
-        self.record_host(Arc::new(function), |recorder, declaration, labels, units| {
-            recorder.keep(declaration, &labels, units);
-            Ok(())
-        })
-    }
-
-    fn record_host<F>(
-        self,
-        function: Arc<F>,
-        add: impl FnOnce(
-            &mut Recorder,
-            &Declaration<'_, 0>,
-            Vec<(Label, usize)>,
-            Box<dyn Units>,
-        ) -> Result<(), Error>,
-    ) -> Result<(), Error>
-    where
-        L: AccessList<0>,
-        F: for<'v> Fn(u64, L::Views<'v>) -> Result<ControlFlow<()>, HostError> + Send + Sync + 'static,
-    {
-        let Self { task, recorder } = self;
-        let TaskBuilder { core, group, label, space, accesses, .. } = task;
-        let whole = Chunk::whole(space);
-        let mut declaration = Declaration::new(core, group, &label, whole, slice::from_ref(&whole));
-        declaration.pieces = vec![Piece::new(0..1)];
-        let bound = accesses.declare(&mut declaration).map_err(|error| core.refuse(error))?;
-        let labels = L::labels(&bound);
-        let units = Box::new(HostUnit::<L, _> { bound, function });
-        add(&mut recorder.borrow_mut(), &declaration, labels, units).map_err(|error| core.refuse(error))
+    /// Declares that the host function blocks: see [`TaskBuilder::blocking`]. The threads of a replay have no
+    /// time to wait. So each replay submits the tasks of the sequence, as with several nodes: see
+    /// [`Sequence::replay`](super::Sequence::replay).
+    pub fn blocking(self) -> Self {
+        self.with(TaskBuilder::blocking)
     }
 }
 

@@ -1,15 +1,16 @@
 //! Sequences: tasks that are recorded once and replayed.
 //!
 //! [`Runtime::record`](crate::Runtime::record) gives its closure a [`SequenceBody`], whose tasks are built as
-//! those of the runtime ([`builder`]; [`on_device`] has those with a shader, or with other kernels for devices
-//! than for the host). Each becomes [`units`] without its types, in the [`recorder`], and a
+//! those of the runtime ([`builder`]; [`host`] has host tasks; [`on_device`] has those with a shader, or with
+//! other kernels for devices than for the host). Each becomes [`units`] without its types, in the [`recorder`], and a
 //! [`template`]. On the host of one node, the sequence is
 //! [`planned`]: when the closure returns, the graph derives the order of the units, once. A
 //! [`replay`](Sequence::replay) is one task with the accesses of all, whose body executes the units
-//! ([`replays`]): see [`replay`](crate::execute::replay). With several nodes and on devices a replay is
-//! [`submitted`]: the templates become tasks, if all that they [need](needs) is there.
+//! ([`replays`]): see [`replay`](crate::execute::replay). With several nodes, and if a task runs on a device
+//! or blocks, a replay is [`submitted`]: the templates become tasks, if all that they [need](needs) is there.
 
 pub(crate) mod builder;
+pub(crate) mod host;
 mod needs;
 pub(crate) mod on_device;
 mod owner;
@@ -23,10 +24,10 @@ mod units;
 pub use self::{owner::DeadlineExceeded, replays::ReplayUntil};
 
 use self::{
-    builder::NewSequenceTask, needs::Needs, owner::Owner, planned::Planned, recorder::Recorder,
-    submitted::Submitted,
+    builder::NewSequenceTask, host::NewSequenceTasks, needs::Needs, owner::Owner, planned::Planned,
+    recorder::Recorder, submitted::Submitted,
 };
-use super::task::NewTask;
+use super::task::{NewTask, batch::NewTasks};
 use crate::{
     data::{buffer::Buffer, element::Element, view::ReadView},
     error::Error,
@@ -49,6 +50,14 @@ impl<'r> SequenceBody<'r> {
     pub fn task(&self, name: impl Into<Cow<'static, str>>) -> NewSequenceTask<'r> {
         let task = NewTask::new(self.core, self.group, name, Location::caller());
         NewSequenceTask { task, recorder: self.recorder }
+    }
+
+    /// Begins a batch of the sequence: a host task for each point of an index space, as
+    /// [`Runtime::tasks`](crate::Runtime::tasks). The name is for messages.
+    #[track_caller]
+    pub fn tasks(&self, name: impl Into<Cow<'static, str>>) -> NewSequenceTasks<'r> {
+        let tasks = NewTasks::new(self.core, self.group, name, Location::caller());
+        NewSequenceTasks { tasks, recorder: self.recorder }
     }
 }
 

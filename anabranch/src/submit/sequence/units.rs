@@ -107,30 +107,52 @@ fn with_mode<R>(flush: bool, call: impl FnOnce() -> R) -> R {
 }
 
 /// A host task.
-pub(super) struct HostUnit<L: AccessList<0>, F> {
+pub(super) struct HostUnits<const K: usize, L: AccessList<K>, F> {
     pub(super) bound: L::Bound,
-    pub(super) function: Arc<F>,
+    pub(super) calls: Calls<K, F>,
 }
 
-impl<L, F> Units for HostUnit<L, F>
+/// The calls of a host task in each replay.
+pub(super) struct Calls<const K: usize, F> {
+    /// The function is called once for each of them. If there are none, the task has a unit that calls
+    /// nothing.
+    pub(super) chunks: Chunks<K>,
+    /// Whether the chunks are the points of a batch. Then a panic names its point.
+    pub(super) is_batch: bool,
+    pub(super) function: F,
+}
+
+impl<const K: usize, L, F> Units for HostUnits<K, L, F>
 where
-    L: AccessList<0>,
-    F: for<'v> Fn(u64, L::Views<'v>) -> Result<ControlFlow<()>, HostError> + Send + Sync + 'static,
+    L: AccessList<K>,
+    F: for<'v> Fn(&Tile<K>, L::Views<'v>) -> Result<ControlFlow<()>, HostError> + Send + Sync + 'static,
 {
     fn attach(&mut self, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
         L::attach(&mut self.bound, versions)
     }
 
-    unsafe fn call(&self, _: Range<usize>, replay: u64, is_checked: bool) -> Result<ControlFlow<()>, Cause> {
+    unsafe fn call(
+        &self,
+        units: Range<usize>,
+        replay: u64,
+        is_checked: bool,
+    ) -> Result<ControlFlow<()>, Cause> {
+        let Calls { chunks, is_batch, function } = &self.calls;
         let pattern = is_checked.then(Pattern::draw);
-        // SAFETY: the caller promises it.
-        let call = || unsafe {
-            body::call::<0, L, _, _>(&self.bound, 0, pattern.as_ref(), |views| (self.function)(replay, views))
-        };
-        match catch_unwind(AssertUnwindSafe(call)) {
-            Ok(result) => result.map_err(Cause::Error),
-            Err(payload) => Err(Cause::from_panic(payload, None)),
+        for chunk in units.start..units.end.min(chunks.len()) {
+            let tile = Tile::new(chunks[chunk]).in_replay(replay);
+            let name = is_batch.then_some(tile.range());
+            // SAFETY: the caller promises it.
+            let flow = unsafe {
+                body::call_host::<K, L, _>(&self.bound, chunk, pattern.as_ref(), name, |views| {
+                    function(&tile, views)
+                })
+            }?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
         }
+        Ok(ControlFlow::Continue(()))
     }
 
     unsafe fn end(&self) -> Result<(), Cause> {

@@ -16,7 +16,7 @@ use crate::{
     submit::{
         access::list::AccessList,
         launch::{
-            body::call,
+            body::call_host,
             declaration::{Declaration, Piece},
             launch, launch_pieces,
         },
@@ -25,12 +25,7 @@ use crate::{
 use anabranch_graph::command::Work;
 use anabranch_grid::{Chunk, GridBox};
 use smallvec::smallvec;
-use std::{
-    borrow::Cow,
-    ops::Range,
-    panic::{AssertUnwindSafe, Location, catch_unwind},
-    sync::Arc,
-};
+use std::{borrow::Cow, ops::Range, panic::Location, sync::Arc};
 
 /// A batch of tasks that has only a name so far: see [`Runtime::tasks`](crate::Runtime::tasks).
 #[derive(Clone, Debug)]
@@ -101,7 +96,8 @@ impl<const K: usize, L: AccessList<K>> TaskBuilder<'_, K, Each, L> {
         self.submit_batch(move |point, views| function(point, views).into_result())
     }
 
-    fn submit_batch<F>(mut self, function: F) -> Result<TaskHandle, Error>
+    /// Submits the batch with a function whose error is one of a host function already.
+    pub(in crate::submit) fn submit_batch<F>(mut self, function: F) -> Result<TaskHandle, Error>
     where
         F: for<'v> Fn([usize; K], L::Views<'v>) -> Result<(), HostError> + Send + Sync + 'static,
     {
@@ -141,7 +137,10 @@ impl<const K: usize, L: AccessList<K>> TaskBuilder<'_, K, Each, L> {
 
     /// The points of a box, as chunks. The iterator says how many there are, so that `collect` allocates
     /// once.
-    fn points_of(&self, range: GridBox<K>) -> impl Iterator<Item = Chunk<K>> + use<K, L> {
+    pub(in crate::submit) fn points_of(
+        &self,
+        range: GridBox<K>,
+    ) -> impl Iterator<Item = Chunk<K>> + use<K, L> {
         let (global, mut points) = (self.space, range.points());
         (0..range.len()).map(move |_| {
             let point = points.next().expect("a box has as many points as it says");
@@ -152,7 +151,7 @@ impl<const K: usize, L: AccessList<K>> TaskBuilder<'_, K, Each, L> {
 
 /// A piece for each point. A batch without points is one piece that does nothing, so that its handle has a
 /// node.
-fn pieces(points: usize) -> Vec<Piece> {
+pub(in crate::submit) fn pieces(points: usize) -> Vec<Piece> {
     match points {
         0 => vec![Piece::new(0..0)],
         _ => (0..points).map(|point| Piece::new(point..point + 1)).collect(),
@@ -183,18 +182,12 @@ where
         let pattern = compute.is_checked().then(Pattern::draw);
         self.points.clone().try_for_each(|at| {
             let point = batch.points[at].range;
-            let run = || {
-                // SAFETY: memory is attached if `bound` is not an error; the executor calls this once, when
-                // the graph allows this task.
-                unsafe {
-                    call::<K, L, _, _>(bound, at, pattern.as_ref(), |views| {
-                        (batch.function)(point.min().0, views)
-                    })
-                }
-            };
-            match catch_unwind(AssertUnwindSafe(run)) {
-                Ok(result) => result.map_err(Cause::Error),
-                Err(payload) => Err(Cause::from_panic(payload, Some(point.to_string()))),
+            // SAFETY: memory is attached if `bound` is not an error; the executor calls this once, when the
+            // graph allows this task.
+            unsafe {
+                call_host::<K, L, _>(bound, at, pattern.as_ref(), Some(point), |views| {
+                    (batch.function)(point.min().0, views)
+                })
             }
         })
     }

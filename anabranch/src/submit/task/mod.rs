@@ -260,17 +260,7 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
         F: for<'v> FnOnce(L::Views<'v>) -> R + Send + 'static,
         R: HostResult,
     {
-        self.submit_once(|views| function(views).into_result())
-    }
-
-    /// Submits the task with a function whose error is one of a host function already.
-    #[inline(always)]
-    pub(super) fn submit_once<F>(self, function: F) -> Result<TaskHandle, Error>
-    where
-        L: AccessList<0>,
-        F: for<'v> FnOnce(L::Views<'v>) -> Result<(), HostError> + Send + 'static,
-    {
-        self.submit_host(Work::HostOnce, |_, views| function(views))
+        self.submit_host(Work::HostOnce, |_, views| function(views).into_result())
     }
 }
 
@@ -355,7 +345,9 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         Err(Error::of_setting(&self.label, "the task", value, range))
     }
 
-    fn submit_host<F>(mut self, work: Work, function: F) -> Result<TaskHandle, Error>
+    /// Submits a host task that is called once on each node for its part, with a function whose error is one
+    /// of a host function already.
+    pub(super) fn submit_host<F>(mut self, work: Work, function: F) -> Result<TaskHandle, Error>
     where
         F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> Result<(), HostError> + Send + 'static,
     {
