@@ -20,7 +20,7 @@ pub(crate) struct PlannedUnit {
     /// The number of its task.
     pub(crate) task: usize,
     pub(crate) part: Part,
-    /// The number of chunks of its task.
+    /// The number of chunks of its task; 1 if they run one after the other.
     pub(crate) chunks: usize,
 }
 
@@ -276,6 +276,10 @@ mod tests {
         // A chain whose begin waits for its end needs one thread only.
         let chain = [order(&[], &[3]), order(&[0], &[]), order(&[1], &[]), order(&[2], &[])];
         assert_eq!(Plan::new(&units, &chain, 8).strands(), 1);
+        // So do the points of a batch that an effect orders, as one step.
+        let points: Vec<_> = (0..4).map(|point| chunk(0, point, 1)).collect();
+        let plan = Plan::new(&points, &chain, 8);
+        assert_eq!((plan.strands(), plan.strands[0].len()), (1, 1));
         // A pipeline: a unit of the next replay begins when the unit behind it is done. Half of the units can
         // run at the same time.
         let pipeline = |count: usize| -> (Vec<_>, Vec<_>) {

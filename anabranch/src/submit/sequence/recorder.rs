@@ -93,7 +93,9 @@ impl Recorder {
         }
         check(&declaration.accesses).map_err(|error| declaration.explain(error, labels))?;
         self.submits.push(submit);
-        let (task, chunks) = (self.parts.tasks, declaration.pieces.len());
+        // Only a batch has several chunks and effects, which order its points one after the other.
+        let chunks = if declaration.effects.is_empty() { declaration.pieces.len() } else { 1 };
+        let task = self.parts.tasks;
         let in_pieces = |access: &&Access| {
             declaration
                 .pieces
@@ -103,7 +105,7 @@ impl Recorder {
         // What no chunk accesses by itself: the buffers of reductions.
         let reduced: SmallVec<[Access; 2]> =
             declaration.accesses.iter().filter(|access| !in_pieces(access)).cloned().collect();
-        let mut after = Vec::with_capacity(chunks);
+        let mut after = Vec::with_capacity(declaration.pieces.len());
         for (chunk, piece) in declaration.pieces.iter().enumerate() {
             let mut accesses = piece.accesses.clone();
             if chunk == 0 {
