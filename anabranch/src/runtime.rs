@@ -253,12 +253,12 @@ impl Runtime {
     /// ```
     ///
     /// A recorded task is a [kernel](crate::interface::SequenceTask::kernel), a [recorded
-    /// kernel](crate::interface::SequenceTask::each), a [shader](crate::interface::SequenceTask::shader) or a
-    /// [host task](crate::interface::SequenceTask::host), with any accesses to buffers, reductions and
-    /// sequential effects. On the host of one node, all of them
-    /// run on the threads that run kernels, so a host task of a sequence should not block. With [several
-    /// nodes](crate::guide::nodes) and on devices a replay submits its tasks one by one, with the same
-    /// results.
+    /// kernel](crate::interface::SequenceTask::each), a [shader](crate::interface::SequenceTask::shader), a
+    /// [host task](crate::interface::SequenceTask::host) or a [batch](SequenceBody::tasks) of host tasks,
+    /// with any accesses to buffers, reductions and sequential effects. On the host of one node, all of them
+    /// run on the threads that run kernels. With [several nodes](crate::guide::nodes), on devices, and if a
+    /// host task is declared as [`blocking`](crate::interface::SequenceTask::blocking), a replay submits its
+    /// tasks one by one, with the same results.
     ///
     /// # Errors
     /// If `body` returns an error, or declares a task wrongly.

@@ -127,9 +127,9 @@ impl<'r, const K: usize, S, L> SequenceTask<'r, K, S, L> {
         self.with(|task| task.effect(object, order))
     }
 
-    /// Declares that the host function blocks: see [`TaskBuilder::blocking`]. The threads of a replay have no
-    /// time to wait. So each replay submits the tasks of the sequence, as with several nodes: see
-    /// [`Sequence::replay`](super::Sequence::replay).
+    /// Declares that the host function blocks: see [`TaskBuilder::blocking`]. A call that blocks would hold
+    /// up a thread of the replay. So each replay submits the tasks of the sequence then, as with several
+    /// nodes: see [`Sequence::replay`](super::Sequence::replay).
     pub fn blocking(self) -> Self {
         self.with(TaskBuilder::blocking)
     }

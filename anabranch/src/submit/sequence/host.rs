@@ -128,9 +128,9 @@ impl<L> SequenceTask<'_, 1, Collective, L> {
 impl<const K: usize, L> SequenceTask<'_, K, Over, L> {
     /// Records the task as a host task. In each replay `function` is called once on each node for the part of
     /// the index space that belongs to that node: see [`TaskBuilder::host`](TaskBuilder::<1, Over,
-    /// ()>::host). [`Tile::replay`] gives the number of the replay. An error or a panic fails the task, and so
-    /// the [replay](super::Sequence::replay). On the host of one node it runs on a thread that runs kernels,
-    /// so one that blocks is declared as [`blocking`](Self::blocking).
+    /// ()>::host). [`Tile::replay`] gives the number of the replay. An error or a panic fails the task, and
+    /// so the [replay](super::Sequence::replay). On the host of one node it runs on a thread that runs
+    /// kernels, so one that blocks is declared as [`blocking`](Self::blocking).
     ///
     /// # Errors
     /// If the declaration is wrong: see [`Error`]. Only kernels have reductions.

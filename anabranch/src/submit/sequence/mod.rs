@@ -2,12 +2,12 @@
 //!
 //! [`Runtime::record`](crate::Runtime::record) gives its closure a [`SequenceBody`], whose tasks are built as
 //! those of the runtime ([`builder`]; [`host`] has host tasks; [`on_device`] has those with a shader, or with
-//! other kernels for devices than for the host). Each becomes [`units`] without its types, in the [`recorder`], and a
-//! [`template`]. On the host of one node, the sequence is
-//! [`planned`]: when the closure returns, the graph derives the order of the units, once. A
-//! [`replay`](Sequence::replay) is one task with the accesses of all, whose body executes the units
-//! ([`replays`]): see [`replay`](crate::execute::replay). With several nodes, and if a task runs on a device
-//! or blocks, a replay is [`submitted`]: the templates become tasks, if all that they [need](needs) is there.
+//! other kernels for devices than for the host). Each becomes [`units`] without its types, in the
+//! [`recorder`], and a [`template`]. On the host of one node, the sequence is [`planned`]: when the closure
+//! returns, the graph derives the order of the units, once. A [`replay`](Sequence::replay) is one task with
+//! the accesses of all, whose body executes the units ([`replays`]): see [`replay`](crate::execute::replay).
+//! With several nodes, and if a task runs on a device or blocks, a replay is [`submitted`]: the templates
+//! become tasks, if all that they [need](needs) is there.
 
 pub(crate) mod builder;
 pub(crate) mod host;
@@ -115,8 +115,8 @@ impl Sequence {
     /// poisoned. A program that needs the result of the last whole replay uses
     /// [`replay_until`](Self::replay_until), with a condition that reads the clock.
     ///
-    /// If a device runs one of the tasks, no replay is submitted after that moment, and those before it run
-    /// to the end. On several nodes, whose clocks differ, a replay with a deadline is refused with
+    /// If the tasks are submitted one by one, no replay is submitted after that moment, and those before it
+    /// run to the end. On several nodes, whose clocks differ, a replay with a deadline is refused with
     /// [`Error::OneNodeOnly`].
     ///
     /// ```
@@ -156,10 +156,11 @@ impl Sequence {
     ///
     /// With 0 replays nothing is submitted.
     ///
-    /// # On several nodes and on devices
+    /// # On several nodes, on devices, and with tasks that block
     /// With [several nodes](crate::guide::nodes), in a [dry run](crate::Builder::dry_run) for several nodes,
-    /// and if a device runs one of the tasks, this submits the tasks of all replays one by one. The results
-    /// are the same. That saves the recording of kernels, but
+    /// and if one of the tasks runs on a device or is declared as
+    /// [`blocking`](crate::interface::SequenceTask::blocking), this submits the tasks of all replays one by
+    /// one. The results are the same. That saves the recording of kernels, but
     /// each task costs a submission, and the call blocks while the [limit of tasks in
     /// flight](crate::Builder::max_in_flight) is reached. The handle is one for all tasks. The name of a task
     /// has the number of the replay. A failure poisons what the task writes and what is computed from that,
@@ -205,9 +206,9 @@ impl Sequence {
     /// is a failure of the task. No thread has to wait between the replays, and the program goes on meanwhile.
     /// With 0 replays nothing is submitted.
     ///
-    /// The rest is as for [`replay`](Self::replay). With several nodes and on devices this call waits for
-    /// each replay before it submits the next one. Each node calls its condition. The replays end when the
-    /// conditions of all nodes hold, or when the condition fails on a node: it panics, or needs a failed
+    /// The rest is as for [`replay`](Self::replay). Where the tasks are submitted one by one, this call waits
+    /// for each replay before it submits the next one. Each node calls its condition. The replays end when
+    /// the conditions of all nodes hold, or when the condition fails on a node: it panics, or needs a failed
     /// task. A failed task that the buffer does not need does not end them.
     ///
     /// # Errors

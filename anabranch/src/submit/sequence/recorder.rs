@@ -34,7 +34,7 @@ pub(crate) struct Recorder {
 /// The units of recorded tasks, without their functions.
 #[derive(Clone, Default)]
 pub(super) struct Parts {
-    /// What the units access. A task that each replay submits is one unit here, and none in `units`.
+    /// What the units access. A task without units is one unit here, and none in `units`.
     repeat: Repeat,
     units: Vec<PlannedUnit>,
     /// The number of tasks.

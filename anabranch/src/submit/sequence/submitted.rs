@@ -1,4 +1,4 @@
-//! Sequences with several nodes and on devices: each replay submits the tasks.
+//! Sequences with several nodes, on devices, or with tasks that block: each replay submits the tasks.
 
 use super::{
     needs::Needs,
