@@ -175,6 +175,32 @@ fn a_reduction_may_include_what_is_there() {
     }
 }
 
+/// A kernel that reduces to a buffer may also declare a part of that buffer, as long as the part is empty.
+#[test]
+fn a_reduction_has_its_result_beside_an_empty_access() {
+    let _deadline = testing::deadline();
+    let nothing = || fixed(GridBox::new([0], [0]));
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let u = rt.buffer_from(&[1_u64, 2, 3, 4]).unwrap();
+        let [total, sum_of_all] = [(); 2].map(|()| rt.buffer_from(&[100_u64]).unwrap());
+        let sums = rt.record("sums", |body| {
+            let task = || body.task("sum").over([4]).read(&u, one_to_one());
+            task().read(&total, nothing()).reduce(&total, sum()).kernel(|tile, (u, _, total)| {
+                tile.points().for_each(|[i]| total.combine([0], u[[i]]));
+            })?;
+            task().write(&sum_of_all, nothing()).reduce_into(&sum_of_all, sum()).kernel(
+                |tile, (u, _, all)| {
+                    tile.points().for_each(|[i]| all.combine([0], u[[i]]));
+                },
+            )
+        });
+        sums.unwrap().replay(3).unwrap();
+        assert_eq!(rt.fence(&total).unwrap().wait().unwrap().as_slice(), [10]);
+        assert_eq!(rt.fence(&sum_of_all).unwrap().wait().unwrap().as_slice(), [130]);
+    }
+}
+
 #[test]
 fn recorded_kernels_are_replayed() {
     let _deadline = testing::deadline();

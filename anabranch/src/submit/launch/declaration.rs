@@ -72,6 +72,8 @@ pub struct Declaration<'a, const K: usize> {
     pub(in crate::submit) whole: Chunk<K>,
     pub(in crate::submit) chunks: &'a [Chunk<K>],
     pub(in crate::submit) accesses: SmallVec<[Access; 2]>,
+    /// The positions of those of `accesses` that are reductions.
+    pub(in crate::submit) reductions: SmallVec<[usize; 1]>,
     pub(in crate::submit) effects: SmallVec<[Effect; 2]>,
     pub(in crate::submit) priority: i32,
     /// Whether the task has a communicator.
@@ -145,6 +147,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
             whole,
             chunks,
             accesses: SmallVec::new(),
+            reductions: SmallVec::new(),
             effects: SmallVec::new(),
             priority: 0,
             communicates: false,
@@ -351,6 +354,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
         let inner = &*buffer.inner;
         self.check_runtime(&inner.owner, &|| inner.label().to_string())?;
         let region = Region::from(GridBox::full(inner.extent)).cast();
+        self.reductions.push(self.accesses.len());
         self.accesses.push(Access { buffer: inner.id, region, mode });
         let Some(record) = &mut self.record else { return Ok(None) };
         record.reductions.push(Reduction { buffer: inner.id, include_current: mode.reads() });

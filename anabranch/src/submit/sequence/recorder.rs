@@ -96,15 +96,12 @@ impl Recorder {
         // Only a batch has several chunks and effects, which order its points one after the other.
         let chunks = if declaration.effects.is_empty() { declaration.pieces.len() } else { 1 };
         let task = self.parts.tasks;
-        let in_pieces = |access: &&Access| {
-            declaration
-                .pieces
-                .iter()
-                .any(|piece| piece.accesses.iter().any(|other| other.buffer == access.buffer))
-        };
-        // What no chunk accesses by itself: the buffers of reductions.
+        // What no chunk accesses by itself: the buffers of reductions, or all if there are no chunks. (A chunk
+        // may access the same buffer, if only an empty part of it.)
+        let is_reduced = |at: usize| declaration.pieces.is_empty() || declaration.reductions.contains(&at);
+        let accesses = declaration.accesses.iter().enumerate();
         let reduced: SmallVec<[Access; 2]> =
-            declaration.accesses.iter().filter(|access| !in_pieces(access)).cloned().collect();
+            accesses.filter(|(at, _)| is_reduced(*at)).map(|(_, access)| access.clone()).collect();
         let mut after = Vec::with_capacity(declaration.pieces.len());
         for (chunk, piece) in declaration.pieces.iter().enumerate() {
             let mut accesses = piece.accesses.clone();
