@@ -69,16 +69,19 @@ impl Consecutive {
     }
 
     /// Cuts into chunks of `size` (at least 1); the last one may be shorter.
+    #[inline]
     pub fn by_size(len: usize, size: usize) -> Self {
         Self { len, by: By::Size(size.max(1)) }
     }
 
     /// The number of items.
+    #[inline]
     pub(crate) fn items(&self) -> usize {
         self.len
     }
 
     /// The number of chunks.
+    #[inline]
     pub fn chunks(&self) -> usize {
         match self.by {
             By::Size(size) => self.len.div_ceil(size),

@@ -59,7 +59,7 @@ fn all_threads_run_jobs_of_a_scope() {
         let pool = ThreadPool::new(threads).unwrap();
         for _ in 0..200 {
             let all = Barrier::new(threads);
-            pool.scope(|s| (0..threads).for_each(|_| drop(s.spawn(|| drop(all.wait())))));
+            pool.scope(|s| (0..threads).for_each(|_| drop(s.spawn(|| _ = all.wait()))));
         }
     }
 }

@@ -72,6 +72,7 @@ impl Default for Settings<'_> {
 
 impl Settings<'_> {
     /// The chunks that participants claim in a loop over `len` items.
+    #[inline]
     pub(super) fn chunks(&self, len: usize) -> Consecutive {
         match self.chunking {
             Chunking::Auto => Consecutive::by_size(len, self.min_chunk),
@@ -114,6 +115,7 @@ impl Settings<'_> {
     }
 
     /// Calls `f` with the pool to run on.
+    #[inline]
     pub(super) fn with_pool<R>(&self, f: impl FnOnce(&PoolState) -> R) -> R {
         match self.pool {
             Some(pool) => f(pool.state()),
@@ -122,6 +124,7 @@ impl Settings<'_> {
     }
 
     /// The control of a loop over `items` items.
+    #[inline]
     pub(super) fn control<'l, E>(
         &'l self,
         items: usize,
@@ -141,6 +144,7 @@ impl Settings<'_> {
     }
 
     /// The plan of a loop over a source, whose participants claim the chunks of `split`.
+    #[inline]
     pub(super) fn plan(&self, pool: &PoolState, split: &Consecutive) -> Plan {
         let serial = self.schedule == Schedule::Serial;
         let participants = if serial { 1 } else { self.threads.clamp(1, pool.threads()) };

@@ -9,18 +9,21 @@
 //!    takes until the loop has ended. It records how long the whole loop would take one thread: at least as
 //!    long as it takes now, because the first units may be the shortest ones.
 //! 3. A loop that was shorter than [`WORTH_SHARING`] several times in a row is done by its opener alone, in a
-//!    few runs. The opener measures each of them. If one shows that the units left are worth it, the opener
-//!    opens the region for them. Then, or if the whole loop was not short, the record begins anew.
+//!    few runs. After the first one the opener looks at the clock. If its last such look, at the loop before,
+//!    was less than [`WORTH_SHARING`] ago, that is all. Otherwise the opener measures the other runs. If one
+//!    shows that the units left are worth it, the opener opens the region for them. Then, or if what it has
+//!    measured was not short, the record begins anew.
 //! 4. The opener of any other loop does not measure it the next [`UNMEASURED`] times.
 //! 5. If a worker has to be woken, the same holds for a loop that was shorter than [`WORTH_WAKING`] several
 //!    times in a row: its opener does it alone, and opens the region only for units that are worth that. If
 //!    such loops follow each other, it wakes a worker for all of them: see [`waking`](super::waking).
 //!
 //! So a loop that takes sometimes long and sometimes not is shared. A loop that was always short, and takes
-//! long for the first time, is shared after its first run, or after the run in which it becomes long. Such a
-//! run is done by one thread: of a loop of two long units both, because one unit is not shared. So the record
-//! counts how often a loop was a [`SURPRISE`], and from then on it must be short more often in a row: see
-//! [`ENOUGH`].
+//! long for the first time, is shared after its first two runs, or after the run in which it becomes long.
+//! Such a run is done by one thread: of a loop of two long units both, because one unit is not shared. If only
+//! the last units are long, and the loop comes right after another one, the opener notices it at the next loop.
+//! So the record counts how often a loop was a [`SURPRISE`], and from then on it must be short more often in a
+//! row: see [`ENOUGH`].
 //!
 //! Two loops whose keys have the same place in the table displace each other, and are shared. Where the clock
 //! is slow, and in a pool whose program wants it, all loops are shared.

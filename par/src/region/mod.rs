@@ -61,8 +61,7 @@ pub(crate) struct Plan {
     pub(crate) may_begin_alone: bool,
     /// How many units an opener that is alone takes at a time.
     pub(crate) most: usize,
-    /// Whether denormal numbers are flushed. They are flushed anyway if the opener is in that mode, because
-    /// results must not depend on which threads take part.
+    /// Whether denormal numbers are flushed. They are flushed anyway if the opener is in that mode.
     pub(crate) flush: bool,
 }
 
@@ -71,27 +70,30 @@ pub(crate) struct Plan {
 #[inline]
 pub(crate) fn run<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
     let participants = plan.participants.clamp(1, pool.threads());
-    let opening = Opening::new(pool, plan, body, participants);
     if participants == 1 || plan.partition.is_one_run() {
+        let opening = Opening::new(pool, plan, body, participants);
         opening.participate(&mut Claimer::alone(plan.partition, plan.most));
     } else if let Some(stopwatch) = pool.stopwatch
         && plan.may_begin_alone
         && plan.partition.may_begin_alone()
     {
-        run_by_history(pool, stopwatch, plan, opening);
+        run_by_history(pool, stopwatch, plan, body, participants);
     } else {
-        opening.share(pool, plan, None, || ());
+        Opening::new(pool, plan, body, participants).share(pool, plan, None, || ());
     }
 }
 
 /// Runs a region that its opener may begin alone, by what it remembers of it.
 #[inline]
-fn run_by_history<'r, B: RegionBody>(
-    pool: &'r PoolState,
+fn run_by_history<B: RegionBody>(
+    pool: &PoolState,
     mut stopwatch: Stopwatch,
     plan: &Plan,
-    opening: Opening<'r, B>,
+    body: &B,
+    participants: usize,
 ) {
+    // Made here, because a short loop takes no longer than to move it.
+    let opening = Opening::new(pool, plan, body, participants);
     let partition = plan.partition;
     let key = Key::of::<B>(plan.items);
     let must_wake = !pool.shares_short_loops && pool.sleep.must_wake();
@@ -202,7 +204,7 @@ impl<'r, B: RegionBody> Opening<'r, B> {
             claimed: OnceCell::new(),
             body,
             participants,
-            flush: plan.flush || is_flushing(),
+            flush: plan.flush,
             context: Context::capture(),
             _entered: current::enter(pool, opener),
             _deferred: deferred,
@@ -214,8 +216,10 @@ impl<'r, B: RegionBody> Opening<'r, B> {
     fn open(&self, claimed: Claimed<'r>, partition: Partition) -> Option<&'r Counters> {
         let counters = claimed.counters();
         counters.lay_out(&partition);
+        // Results must not depend on which threads take part.
+        let flush = self.flush || is_flushing();
         claimed.open(
-            ErasedBody::new(self.body, partition, self.participants, self.flush, self.context),
+            ErasedBody::new(self.body, partition, self.participants, flush, self.context),
             self.participants - 1,
         );
         self.claimed.set(claimed).ok()?;

@@ -40,7 +40,9 @@ impl<S: Source, Q: Step<S::Item>> Loop<'_, S, Q> {
             body,
             control: self.settings.control(self.source.len(), on_interrupt),
         };
-        self.settings.with_pool(|pool| job.run(pool, &self.settings.plan(pool, &split)))
+        // The job stays where it is: it is large, and to move it takes a while.
+        self.settings.with_pool(|pool| job.run(pool, &self.settings.plan(pool, &split)))?;
+        job.control.into_result(Some(self.source.len()))
     }
 }
 
@@ -64,10 +66,10 @@ where
 {
     /// Runs the loop. When this returns, everything that began has ended.
     #[inline]
-    fn run(self, pool: &PoolState, plan: &Plan) -> Result<(), LoopError<E>> {
+    fn run(&self, pool: &PoolState, plan: &Plan) -> Result<(), LoopError<E>> {
         pool.check_fork().map_err(LoopError::Forked)?;
-        region::run(pool, plan, &self);
-        self.control.into_result(Some(self.source.len()))
+        region::run(pool, plan, self);
+        Ok(())
     }
 }
 

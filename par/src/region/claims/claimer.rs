@@ -25,7 +25,10 @@ pub(crate) const WORTH_SHARING: u64 = 1500;
 pub(crate) const WORTH_WAKING: u64 = 50_000;
 
 /// The first run of a loop that was short is one in so many of its units, rounded up.
-const FIRST: usize = 64;
+const FIRST: usize = 8;
+
+/// The next run, which the opener measures if the first one may have taken long.
+const MEASURED: usize = 64;
 
 /// Opens the region for the units that are left. `None` where it cannot be opened.
 pub(crate) type OpenRegion<'a> = dyn Fn(Partition) -> Option<&'a Counters> + 'a;
@@ -107,6 +110,7 @@ impl<'a> Claimer<'a> {
     }
 
     /// For a participant that is alone: all units in ascending order, in runs of at most `most`.
+    #[inline]
     pub(crate) fn alone(partition: Partition, most: usize) -> Self {
         Self {
             partition,
@@ -121,6 +125,7 @@ impl<'a> Claimer<'a> {
     }
 
     /// For an opener that begins alone, and measures the units.
+    #[inline]
     pub(crate) fn probing(partition: Partition, measuring: &'a mut Measuring<'a>) -> Self {
         // All participants claim from the one block that such a partition has.
         debug_assert!(partition.blocks() == 1);
@@ -178,18 +183,31 @@ impl<'a> Claimer<'a> {
     }
 
     /// Opens the region if the units left take long enough. Otherwise the caller stays alone, for one unit,
-    /// then for a few, then for an eighth of them, then for all. In a loop that was short it stays alone for
-    /// a sixty-fourth of the units, for an eighth, then for all; of few units for one, and then for as many
-    /// as it has done so far. So if some are long this time, though not the first ones, others may still be
-    /// shared.
+    /// then for a few, then for an eighth of them, then for all.
+    ///
+    /// In a loop that was short it stays alone for an eighth of the units. Then it looks at the clock for the
+    /// first time. If its last such look, at the loop before, is not long ago, then this loop is short again,
+    /// too: the opener does all other units, and never reads the clock a second time. Otherwise it measures:
+    /// for a sixty-fourth of the units, and then for as many as it has done so far. So if some are long this
+    /// time, though not the first ones, others may still be shared.
     #[inline]
     fn decide(&mut self, limit: usize) {
         let Some(measuring) = self.measuring.as_deref_mut() else { return };
         let Way::Probes { open, was_short, worth } = measuring.way else { return };
         let (done, units) = (self.next, self.partition.units);
         let Some(took) = measuring.stopwatch.lap() else {
-            measuring.stopwatch.start();
-            self.most = if was_short { units.div_ceil(FIRST) } else { 1 };
+            if !was_short {
+                measuring.stopwatch.start();
+                self.most = 1;
+            } else if done == 0 {
+                self.most = units.div_ceil(FIRST);
+            } else if done < units.min(limit) && measuring.stopwatch.glance() >= WORTH_SHARING {
+                measuring.done = done;
+                self.most = units.div_ceil(MEASURED);
+            } else {
+                self.most = usize::MAX;
+                self.measuring = None;
+            }
             return;
         };
         if done >= units.min(limit) {
@@ -220,8 +238,7 @@ impl<'a> Claimer<'a> {
             return;
         }
         self.most = match (measuring.done, was_short) {
-            (_, true) if units < MANY => done,
-            (_, true) => 7 * done,
+            (_, true) => done,
             (0, false) => (units / 16).clamp(1, 64),
             (1, false) => (units / 8).max(1),
             _ => usize::MAX,

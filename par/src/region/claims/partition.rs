@@ -34,6 +34,7 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
+    #[inline]
     pub(crate) fn new(units: usize, kind: Kind) -> Self {
         let rounds = match kind {
             Kind::Guided { participants, grain } => {
@@ -52,12 +53,14 @@ impl Partition {
 
     /// Whether the caller may begin alone: any participant may do any unit, and the units are few enough that
     /// the loop may be short.
+    #[inline]
     pub(crate) fn may_begin_alone(&self) -> bool {
         self.units < PROBED.end
             && matches!(self.kind, Kind::Dynamic { .. } | Kind::Guided { .. } | Kind::Greedy { .. })
     }
 
     /// Whether a caller that may begin alone should do so, if it has no record of the loop.
+    #[inline]
     pub(crate) fn is_probed(&self) -> bool {
         self.units >= PROBED.start
     }
@@ -68,6 +71,7 @@ impl Partition {
     }
 
     /// Whether there is at most one run, so that there is nothing to share.
+    #[inline]
     pub(crate) fn is_one_run(&self) -> bool {
         match self.kind {
             Kind::Dynamic { grain } | Kind::Blocks { grain, .. } => self.units <= grain,
