@@ -40,7 +40,7 @@ pub fn rows() -> Vec<Row> {
             "gray-scott/overlap",
             "x",
             "200 frames to `/dev/shm`: time with storing / the longer of computing alone and writing alone",
-            |context| overlap(context, Place::Memory, 200, 4),
+            |context| overlap(context, Place::Memory, Output::New, 200, 4),
         )
         .bar(1.15)
         .better(1.05),
@@ -48,7 +48,15 @@ pub fn rows() -> Vec<Row> {
             "gray-scott/overlap-disk",
             "x",
             "the same with 100 frames to a disk, until all are safe on the device",
-            |context| overlap(context, Place::Disk, 100, 3),
+            |context| overlap(context, Place::Disk, Output::New, 100, 3),
+        )
+        .bar(1.15)
+        .better(1.05),
+        Row::lower(
+            "gray-scott/overlap-disk-replaced",
+            "x",
+            "the same, where the file takes the place of that of another run",
+            |context| overlap(context, Place::Disk, Output::Replaces, 100, 3),
         )
         .bar(1.15)
         .better(1.05),
@@ -183,9 +191,22 @@ fn measure_speed(context: &Context, shape: [usize; 2], threads: usize) -> Result
         .run(context, context.pick(5, 1))
 }
 
+/// Whether there is a file already where a run stores its frames.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Output {
+    New,
+    Replaces,
+}
+
 /// The time of a run that stores frames divided by the time of the longer of its two halves, computing and
 /// writing, each by its median. It is 1 if the shorter half is hidden completely.
-fn overlap(context: &Context, place: Place, count: u64, rounds: usize) -> Result<Outcome, Failure> {
+fn overlap(
+    context: &Context,
+    place: Place,
+    output: Output,
+    count: u64,
+    rounds: usize,
+) -> Result<Outcome, Failure> {
     let frames = Frames { count: context.pick(count, 2), shape: [1080, 1920] };
     let [rows, cols] = frames.shape.map(|side| side as u64);
     let threads = context.threads as u64;
@@ -196,7 +217,11 @@ fn overlap(context: &Context, place: Place, count: u64, rounds: usize) -> Result
     Quantities::new()
         .quantity("both (s)", || {
             let folder = place.folder()?;
-            seconds(vec!["--output".into(), folder.path().join("output.h5").into()])
+            let path: OsString = folder.path().join("output.h5").into();
+            if output == Output::Replaces {
+                seconds(vec!["--output".into(), path.clone()])?;
+            }
+            seconds(vec!["--force".into(), "--output".into(), path])
         })
         .quantity("computing alone (s)", || seconds(vec!["--no-output".into()]))
         .quantity("writing alone (s)", || Ok(vec![frames.seconds(Way::Direct, place)?]))

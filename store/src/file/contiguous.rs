@@ -29,8 +29,7 @@ impl Contiguous {
             }
             self.reserve(at);
         }
-        self.ledger.device.write_all_at(bytes, at)?;
-        self.ledger.begin_sync(at, self.frame_bytes);
+        self.ledger.write_frame(bytes, at)?;
         self.count_frame(index, stamp)
     }
 

@@ -7,6 +7,12 @@ use std::{fs::File, io, path::Path};
 pub(crate) trait Device: Send {
     /// Writes all of `bytes` at `offset`.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// The same for a frame that is to be on the physical device soon. Returns whether it is there already,
+    /// but for the few bytes of a block or two: it has not gone through the page cache of the system.
+    fn write_directly_at(&self, bytes: &[u8], offset: u64) -> io::Result<bool> {
+        self.write_all_at(bytes, offset)?;
+        Ok(false)
+    }
     /// Fills `buffer` from `offset` on.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
     /// Returns when all data written so far has reached the physical device.

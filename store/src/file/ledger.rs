@@ -75,11 +75,16 @@ impl Ledger {
         if self.sync == SyncLevel::End { self.device.sync() } else { Ok(()) }
     }
 
-    /// Begins to write a part of the file to the physical device, if it is to be there at the end.
-    pub(crate) fn begin_sync(&self, offset: u64, len: u64) {
-        if self.sync == SyncLevel::End {
-            self.device.begin_sync(offset, len);
+    /// Writes a frame, and sees to it that it gets to the physical device soon if it is to be there at the end.
+    pub(crate) fn write_frame(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if self.sync == SyncLevel::None {
+            return self.device.write_all_at(bytes, offset);
         }
+        let is_there = self.device.write_directly_at(bytes, offset)?;
+        if self.sync == SyncLevel::End && !is_there {
+            self.device.begin_sync(offset, bytes.len() as u64);
+        }
+        Ok(())
     }
 
     /// With [`SyncLevel::Frame`], makes the writes before this call durable before those after it.

@@ -20,9 +20,12 @@
 //! 3. The count is advanced ([`ledger`]). Now the frame is *acknowledged*: readers see it.
 //!
 //! With [`SyncLevel::Frame`](crate::SyncLevel::Frame) the device is synchronised before and after step 3.
-//! With [`SyncLevel::End`](crate::SyncLevel::End) the system begins to write the frame to the device after
-//! step 1, and the device is synchronised every 64 MiB. Then it works while the program computes, and not
-//! after the last frame.
+//! With [`SyncLevel::End`](crate::SyncLevel::End) it is synchronised every 64 MiB. Then it works while the
+//! program computes, and not after the last frame.
+//!
+//! With both, step 1 goes past the page cache of the system, where it can ([`direct`]): that takes a tenth of
+//! the processor time. Otherwise, with `SyncLevel::End`, the system begins to write the frame to the device
+//! after step 1.
 //!
 //! Before step 1, the space of the next 64 MiB is reserved, where the file system can. Otherwise it would
 //! look for a place for each page when the page goes to the device.
@@ -54,6 +57,8 @@ pub(crate) mod chunks;
 pub(crate) mod compressed;
 pub(crate) mod contiguous;
 pub(crate) mod device;
+#[cfg(target_os = "linux")]
+mod direct;
 pub(crate) mod frame_file;
 pub(crate) mod holder;
 pub(crate) mod immutable_part;

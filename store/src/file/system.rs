@@ -2,6 +2,8 @@
 //! tests put a file system of their own here.
 
 use crate::file::device::Device;
+#[cfg(target_os = "linux")]
+use crate::file::direct::DirectFile;
 use std::{fs::File, io, path::Path};
 
 /// Opens files, and gives them their names.
@@ -61,6 +63,12 @@ fn is_on_network(_: &Path) -> io::Result<bool> {
 }
 
 impl FileSystem for System {
+    #[cfg(target_os = "linux")]
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Device>> {
+        Ok(Box::new(DirectFile::open(path)?))
+    }
+
+    #[cfg(not(target_os = "linux"))]
     fn open(&self, path: &Path) -> io::Result<Box<dyn Device>> {
         Ok(Box::new(File::options().read(true).write(true).open(path)?))
     }
