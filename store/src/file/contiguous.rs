@@ -29,8 +29,8 @@ impl Contiguous {
             }
             self.reserve(at);
         }
-        self.ledger.write_frame(bytes, at)?;
-        self.count_frame(index, stamp)
+        let copied = self.ledger.write_frame(bytes, at)?;
+        Ok(Written { copied, ..self.count_frame(index, stamp)? })
     }
 
     /// Reserves the space of the frame at this position, and of some after it.

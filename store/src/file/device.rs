@@ -3,15 +3,27 @@
 
 use std::{fs::File, io, path::Path};
 
+/// The way that a frame has taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// It is with the system, which writes it to the physical device later.
+    PageCache,
+    /// It is on the physical device, but for parts of a block or two at its ends.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    Direct {
+        /// How many of its bytes were copied in memory before.
+        copied: u64,
+    },
+}
+
 /// A file that is written at given positions.
 pub(crate) trait Device: Send {
     /// Writes all of `bytes` at `offset`.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// The same for a frame that is to be on the physical device soon. Returns whether it is there already,
-    /// but for the few bytes of a block or two: it has not gone through the page cache of the system.
-    fn write_directly_at(&self, bytes: &[u8], offset: u64) -> io::Result<bool> {
+    /// The same for a frame that is to be on the physical device soon.
+    fn write_directly_at(&self, bytes: &[u8], offset: u64) -> io::Result<Way> {
         self.write_all_at(bytes, offset)?;
-        Ok(false)
+        Ok(Way::PageCache)
     }
     /// Fills `buffer` from `offset` on.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;

@@ -6,14 +6,17 @@
 //! only when the device has them, and a program that reads the file later reads it from the device.
 //!
 //! The device demands that position, length and memory of a direct write are multiples of certain numbers.
-//! Frames are seldom so. So the bytes before the first such position in a frame and behind the last one go
-//! through the page cache, and the others are written directly, if there are enough of them.
+//! The bytes before the first such position in a frame and behind the last one go through the page cache. The
+//! others are written directly, if there are enough of them. If they are in memory that the device does not
+//! accept, they are copied to a buffer before, piece by piece: that takes less time than the page cache does.
 
-use super::device::Device;
+use super::device::{Device, Way};
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
 use std::{
     fs::File,
     io,
+    ops::Range,
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -22,8 +25,12 @@ use std::{
 /// Fewer bytes than this are not written directly: the page cache takes less time for them than the device.
 const LEAST: u64 = if cfg!(test) { 3 * BLOCK } else { 1 << 20 };
 
-/// Parts of blocks of this size are not written directly: the size of a block in most file systems.
+/// Whole blocks of this size are written directly: the size of a block in most file systems, and a multiple of
+/// what devices demand.
 const BLOCK: u64 = 4096;
+
+/// Bytes in the wrong memory are copied and written in pieces of this length.
+const PIECE: usize = if cfg!(test) { 2 * BLOCK as usize } else { 4 << 20 };
 
 /// A file, a part of whose writes go past the page cache where the file system can do that.
 pub(crate) struct DirectFile {
@@ -34,10 +41,10 @@ pub(crate) struct DirectFile {
 /// The same file, opened for direct writes.
 struct Direct {
     file: File,
-    /// A position in the file must be a multiple of this, and a length, too.
-    position: u64,
     /// An address must be a multiple of this.
-    memory: u64,
+    memory: usize,
+    /// The buffer for bytes in the wrong memory, empty until there are some.
+    buffer: Mutex<Vec<u8>>,
     /// The system has refused a direct write all the same.
     is_refused: AtomicBool,
 }
@@ -56,29 +63,45 @@ impl Direct {
     /// what it demands of them.
     fn open(path: &Path, file: &File) -> Option<Self> {
         let demands = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
-        let [position, memory] = [demands.stx_dio_offset_align, demands.stx_dio_mem_align].map(u64::from);
-        if position == 0 || memory == 0 || position > LEAST {
+        let position = u64::from(demands.stx_dio_offset_align);
+        let memory = demands.stx_dio_mem_align as usize;
+        if position == 0 || position > BLOCK || !memory.is_power_of_two() || memory > PIECE {
             return None;
         }
         let direct =
             File::options().write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path).ok()?;
         // Another program may have put another file there meanwhile.
         let is_same = direct.is_at(path).ok()? && file.is_at(path).ok()?;
-        // A device may accept parts of blocks, but the file system has more to do for them.
-        let position = position.max(BLOCK);
-        is_same.then_some(Self { file: direct, position, memory, is_refused: AtomicBool::new(false) })
+        is_same.then(|| Self::new(direct, memory))
     }
 
-    /// The part of `bytes`, which are written at `offset`, that can be written directly; `None` if there is too
-    /// little.
-    fn part(&self, bytes: &[u8], offset: u64) -> Option<std::ops::Range<usize>> {
-        let end = offset + bytes.len() as u64;
-        let (first, last) = (offset.next_multiple_of(self.position), end - end % self.position);
-        let part = (first - offset) as usize..last.checked_sub(offset)? as usize;
-        let is_enough = part.len() as u64 >= LEAST && part.start < part.end;
-        let address = bytes.as_ptr() as u64 + part.start as u64;
-        (is_enough && address.is_multiple_of(self.memory)).then_some(part)
+    fn new(file: File, memory: usize) -> Self {
+        Self { file, memory, buffer: Mutex::default(), is_refused: AtomicBool::new(false) }
     }
+
+    /// Writes whole blocks. Returns how many bytes were copied in memory.
+    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<u64> {
+        if bytes.as_ptr().align_offset(self.memory) == 0 {
+            Device::write_all_at(&self.file, bytes, offset)?;
+            return Ok(0);
+        }
+        let mut buffer = self.buffer.lock();
+        buffer.resize(PIECE + self.memory, 0);
+        let start = buffer.as_ptr().align_offset(self.memory);
+        for (piece, at) in bytes.chunks(PIECE).zip((offset..).step_by(PIECE)) {
+            let copy = &mut buffer[start..start + piece.len()];
+            copy.copy_from_slice(piece);
+            Device::write_all_at(&self.file, copy, at)?;
+        }
+        Ok(bytes.len() as u64)
+    }
+}
+
+/// The whole blocks among `len` bytes that are written at `offset`; `None` if there are too few.
+fn whole_blocks(offset: u64, len: usize) -> Option<Range<usize>> {
+    let end = offset + len as u64;
+    let (first, last) = (offset.next_multiple_of(BLOCK), end - end % BLOCK);
+    (last >= first + LEAST).then(|| (first - offset) as usize..(last - offset) as usize)
 }
 
 impl Device for DirectFile {
@@ -86,25 +109,24 @@ impl Device for DirectFile {
         Device::write_all_at(&self.file, bytes, offset)
     }
 
-    fn write_directly_at(&self, bytes: &[u8], offset: u64) -> io::Result<bool> {
+    fn write_directly_at(&self, bytes: &[u8], offset: u64) -> io::Result<Way> {
         let direct = self.direct.as_ref().filter(|direct| !direct.is_refused.load(Relaxed));
-        let Some((direct, part)) = direct.and_then(|direct| Some((direct, direct.part(bytes, offset)?)))
-        else {
+        let (Some(direct), Some(blocks)) = (direct, whole_blocks(offset, bytes.len())) else {
             self.write_all_at(bytes, offset)?;
-            return Ok(false);
+            return Ok(Way::PageCache);
         };
         let at = |position: usize| offset + position as u64;
-        match Device::write_all_at(&direct.file, &bytes[part.clone()], at(part.start)) {
+        let copied = match direct.write(&bytes[blocks.clone()], at(blocks.start)) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 direct.is_refused.store(true, Relaxed);
                 self.write_all_at(bytes, offset)?;
-                return Ok(false);
+                return Ok(Way::PageCache);
             }
             other => other?,
-        }
-        self.write_all_at(&bytes[..part.start], offset)?;
-        self.write_all_at(&bytes[part.end..], at(part.end))?;
-        Ok(true)
+        };
+        self.write_all_at(&bytes[..blocks.start], offset)?;
+        self.write_all_at(&bytes[blocks.end..], at(blocks.end))?;
+        Ok(Way::Direct { copied })
     }
 
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
@@ -188,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn long_writes_of_aligned_memory_are_direct_if_the_file_system_has_such_writes() {
+    fn long_writes_are_direct_if_the_file_system_has_such_writes() {
         let folder = tempfile::tempdir().unwrap();
         let file = file_in(folder.path());
         let (memory, start) = memory(0);
@@ -196,19 +218,17 @@ mod tests {
             let start = start + beyond as usize;
             file.write_directly_at(&memory[start..start + len as usize], offset).unwrap()
         };
-        // Too short, or in the wrong memory.
-        assert!(!write(LEAST - 1, 0, 0));
-        assert!(!write(LEAST + 2 * BLOCK, 0, 1));
+        assert_eq!(write(LEAST - 1, 0, 0), Way::PageCache);
         if file.direct.is_none() {
-            let _ = writeln!(
-                io::stderr(),
-                "skipped: direct writes (the temporary folder is on a file system without them)"
-            );
+            let what = "direct writes (the temporary folder is on a file system without them)";
+            let _ = writeln!(io::stderr(), "skipped: {what}");
             return;
         }
-        assert!(write(LEAST, BLOCK, 0));
-        // Not all of it can be written directly: its ends are in the middle of blocks.
-        assert!(write(LEAST + 2 * BLOCK, 512, 512));
+        assert_eq!(write(LEAST, BLOCK, 0), Way::Direct { copied: 0 });
+        // Its ends are in the middle of blocks.
+        assert_eq!(write(LEAST + 2 * BLOCK, 512, 512), Way::Direct { copied: 0 });
+        // It is in the wrong memory.
+        assert_eq!(write(LEAST + 100, 0, 1), Way::Direct { copied: LEAST });
     }
 
     /// The system may refuse what it said it would accept.
@@ -216,20 +236,15 @@ mod tests {
     fn a_write_that_is_refused_goes_through_the_page_cache() {
         let folder = tempfile::tempdir().unwrap();
         let mut file = file_in(folder.path());
-        let path = folder.path().join("file");
-        // A file that cannot be written stands for it: such a write has another error, which comes out.
-        let direct = |file: File| Direct { file, position: 1, memory: 1, is_refused: AtomicBool::new(false) };
-        file.direct = Some(direct(File::open(&path).unwrap()));
-        let (memory, start) = memory(0);
+        let (memory, start) = memory(1);
         let bytes = &memory[start..start + 2 * LEAST as usize];
+        let Some(direct) = file.direct.take() else { return };
+        // As if the device had said that it accepts any memory.
+        file.direct = Some(Direct::new(direct.file, 1));
+        assert_eq!(file.write_directly_at(bytes, 0).unwrap(), Way::PageCache);
+        assert!(file.direct.as_ref().unwrap().is_refused.load(Relaxed));
+        // Another error comes out.
+        file.direct = Some(Direct::new(File::open(folder.path().join("file")).unwrap(), 1));
         assert!(file.write_directly_at(bytes, 0).is_err());
-        let refusing = File::options().write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(&path);
-        if let Ok(refusing) = refusing {
-            file.direct = Some(direct(refusing));
-            // A position in the middle of a block.
-            if !file.write_directly_at(bytes, 1).unwrap() {
-                assert!(file.direct.as_ref().unwrap().is_refused.load(Relaxed));
-            }
-        }
     }
 }

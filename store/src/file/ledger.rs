@@ -3,7 +3,7 @@
 use crate::{
     SyncLevel,
     file::{
-        device::{Device, read_u64_at},
+        device::{Device, Way, read_u64_at},
         immutable_part::ImmutablePart,
         layout::{Layout, StampsAt},
     },
@@ -76,15 +76,19 @@ impl Ledger {
     }
 
     /// Writes a frame, and sees to it that it gets to the physical device soon if it is to be there at the end.
-    pub(crate) fn write_frame(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+    /// Returns how many of its bytes were copied in memory.
+    pub(crate) fn write_frame(&self, bytes: &[u8], offset: u64) -> io::Result<u64> {
         if self.sync == SyncLevel::None {
-            return self.device.write_all_at(bytes, offset);
+            return self.device.write_all_at(bytes, offset).map(|()| 0);
         }
-        let is_there = self.device.write_directly_at(bytes, offset)?;
-        if self.sync == SyncLevel::End && !is_there {
-            self.device.begin_sync(offset, bytes.len() as u64);
+        match self.device.write_directly_at(bytes, offset)? {
+            Way::Direct { copied } => return Ok(copied),
+            Way::PageCache if self.sync == SyncLevel::End => {
+                self.device.begin_sync(offset, bytes.len() as u64);
+            }
+            Way::PageCache => {}
         }
-        Ok(())
+        Ok(0)
     }
 
     /// With [`SyncLevel::Frame`], makes the writes before this call durable before those after it.
