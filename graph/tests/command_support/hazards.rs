@@ -2,7 +2,9 @@
 //! order that keeps them lets a command see or overwrite an element at the wrong time.
 //!
 //! Executing the commands in one order finds a missing dependency only if that order happens to violate it.
-//! This check needs no luck: it looks at all pairs.
+//! This check needs no luck. It compares each use of an element with the uses just before it, and the rest
+//! follows, because what comes before something before a command also comes before the command. It looks at
+//! one node at a time; that messages are sent before they arrive is left to the execution.
 
 use super::program::Task;
 use anabranch_graph::{BufferId, TaskId, command::*};
@@ -39,8 +41,12 @@ struct Uses {
 impl Uses {
     /// Notes a use. Returns the commands that it must follow.
     fn add(&mut self, command: usize, kind: Use) -> &[usize] {
-        let joins = self.kind == Some(kind) && kind != Use::Write;
-        if !joins && self.commands != [command] {
+        if self.commands == [command] {
+            // The stricter use of the command counts.
+            self.kind = Some(if self.kind == Some(kind) { kind } else { Use::Write });
+            return &self.before;
+        }
+        if self.kind != Some(kind) || kind == Use::Write {
             self.before = std::mem::take(&mut self.commands);
         }
         self.kind = Some(kind);
@@ -89,7 +95,8 @@ pub struct Commands<'a> {
 }
 
 impl Commands<'_> {
-    /// Checks that of two commands that use a place, and do not both read it, the earlier comes before.
+    /// Checks that of two commands that use a place, and do not both read it or add to it, the earlier
+    /// comes before.
     pub fn check(&self, ancestors: &Ancestors) {
         let mut last: HashMap<Place, Uses> = HashMap::new();
         for at in 0..self.commands.len() {

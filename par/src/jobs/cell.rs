@@ -112,8 +112,8 @@ impl<F, R, O: Owner> JobCell<F, R, O> {
 
     /// The closure, for the first thread that asks, and whether the handle is gone.
     fn begin(&self) -> Option<(F, bool)> {
-        // Acquire: pairs with the Release in `detach`. The closure was written before the cell was shared, and
-        // only one thread gets past here.
+        // Acquire: pairs with the Release in `detach`. The closure was written before the cell was shared,
+        // and only one thread gets past here.
         let before = self.state.fetch_or(BEGUN, Acquire);
         if before & BEGUN != 0 {
             return None;

@@ -193,8 +193,8 @@ fn the_opener_wakes_up_for_a_job_that_is_spawned_while_it_waits() {
     });
 }
 
-/// Two threads spawn a job each, and a worker takes tickets. In the end no job waits without a ticket, and there
-/// are no two tickets.
+/// Two threads spawn a job each, and a worker takes tickets. In the end no job waits without a ticket, and
+/// there are no two tickets.
 #[test]
 fn a_job_that_waits_has_a_ticket() {
     model(|| {
@@ -233,5 +233,22 @@ fn a_job_that_waits_has_a_ticket() {
         let is_left = ticket.close();
         assert_eq!(is_left, tickets.load(Relaxed) == 1);
         assert!(ticket.take());
+    });
+}
+
+/// A worker has taken the ticket, and finds entries of jobs that have ended elsewhere while the scope ends. A
+/// ticket that is left is counted as stale, and no other one is.
+#[test]
+fn a_ticket_that_is_left_is_counted() {
+    model(|| {
+        let ticket = Arc::new(Ticket::default());
+        assert!(ticket.queue());
+        assert!(!ticket.take());
+        let worker = {
+            let ticket = Arc::clone(&ticket);
+            thread::spawn(move || ticket.queue())
+        };
+        let is_counted = ticket.close();
+        assert_eq!(is_counted, worker.join().unwrap());
     });
 }

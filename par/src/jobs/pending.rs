@@ -1,8 +1,8 @@
 //! The number of jobs of a scope that have not ended, and the opener that waits for them.
 //!
-//! Jobs are counted twice: when they are spawned, and when they have ended. Threads that spawn and threads that
-//! run jobs so write to different cache lines. All jobs have ended when the two counts are equal. The opener
-//! loads `ended` first: a job that spawns another one does so before it ends, so no job is missed.
+//! Jobs are counted twice: when they are spawned, and when they have ended. So threads that spawn jobs and
+//! threads that run them write to different cache lines. All jobs have ended when the two counts are equal.
+//! The opener loads `ended` first: a job that spawns another one does so before it ends, so no job is missed.
 //!
 //! Bit 0 of `ended` is PARKED (the opener sleeps), the rest is the count. While the opener sleeps, the last
 //! job to end copies the opener's handle *before* it counts itself, because afterwards the scope may be gone.
@@ -76,8 +76,8 @@ impl Pending {
         (state / ONE + 1 == self.spawned.count.load(Relaxed)).then(|| self.opener.clone())
     }
 
-    /// Whether all jobs have ended, if `state` was loaded with Acquire from `ended`: that pairs with the Release
-    /// of each job that has ended.
+    /// Whether all jobs have ended, if `state` was loaded with Acquire from `ended`: that pairs with the
+    /// Release of each job that has ended.
     fn have_all_ended(&self, state: usize) -> bool {
         state / ONE == self.spawned.count.load(Relaxed)
     }

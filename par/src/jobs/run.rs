@@ -3,25 +3,22 @@
 use super::{job::run_caught, queue::QueuedJob};
 use crate::{context::HeldValues, current, denormals::keep_denormals, thread_pool::state::PoolState};
 
-/// Runs a job of `pool`, unless it has begun elsewhere. `pool` must be the calling thread's pool. Runs some jobs
-/// if they belong to a scope, while the thread `may_go_on`.
-pub(crate) fn run(pool: &PoolState, job: QueuedJob, may_go_on: impl Fn() -> bool) {
-    match job {
+/// Runs a job of `pool`, unless it has begun elsewhere, or some jobs of a scope, while the thread
+/// `may_go_on`. `pool` must be the calling thread's pool. Returns whether there was a job to run.
+pub(crate) fn run(pool: &PoolState, job: QueuedJob, may_go_on: impl Fn() -> bool) -> bool {
+    let ran = match job {
         QueuedJob::Submitted(job) => {
             let _entered = current::enter_job(HeldValues::NONE);
             run_caught(job);
+            Some(1)
         }
-        QueuedJob::Spawned(job) => {
-            if !job.run() {
-                pool.jobs.popped_stale();
-            }
-        }
-        QueuedJob::Scope(scope) => {
-            if scope.run_some(pool, may_go_on) {
-                pool.jobs.popped_stale();
-            }
-        }
+        QueuedJob::Spawned(job) => job.run().then_some(1),
+        QueuedJob::Scope(scope) => scope.run_some(pool, may_go_on),
+    };
+    if ran.is_none() {
+        pool.jobs.popped_stale();
     }
+    ran.is_some_and(|ran| ran > 0)
 }
 
 /// Runs all jobs of a pool without workers, on the calling thread.
@@ -31,6 +28,6 @@ pub(crate) fn run_all(pool: &PoolState) {
         && let Some(job) = pool.jobs.pop()
     {
         // In the floating-point mode of a worker.
-        keep_denormals(|| run(pool, job, || true));
+        keep_denormals(|| _ = run(pool, job, || true));
     }
 }

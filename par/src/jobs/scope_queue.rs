@@ -1,8 +1,9 @@
 //! The queue of a scope's jobs, from which both the workers and the opener of the scope take them.
 //!
-//! A worker learns of the queue by its [ticket](super::ticket), an entry in the queue of the pool. A worker that
-//! takes the ticket also takes a job. If there are more jobs, it queues the ticket again, so that other workers
-//! help, and other jobs of the pool have their turn. Only then it runs the job, and some more of the scope.
+//! A worker learns of the queue by its [ticket](super::ticket), an entry in the queue of the pool. A worker
+//! that takes the ticket also takes a job. If there are more jobs, it queues the ticket again, so that other
+//! workers help, and other jobs of the pool have their turn. Only then it runs the job, and some more of the
+//! scope.
 
 use super::{
     publish::publish,
@@ -79,35 +80,43 @@ impl ScopeQueue {
         }
     }
 
-    /// Runs some jobs on a worker that has taken the ticket, while it `may_go_on`. Returns whether the ticket
-    /// was stale.
-    pub(super) fn run_some(self: &Arc<Self>, pool: &PoolState, may_go_on: impl Fn() -> bool) -> bool {
+    /// Runs some jobs on a worker that has taken the ticket, while it `may_go_on`. Returns their number;
+    /// `None` if the ticket was stale.
+    pub(super) fn run_some(
+        self: &Arc<Self>,
+        pool: &PoolState,
+        may_go_on: impl Fn() -> bool,
+    ) -> Option<usize> {
         if self.ticket.take() {
-            return true;
+            return None;
         }
         let mut next = self.jobs.pop();
         if next.is_some() && !self.jobs.is_empty() {
             self.queue_ticket(pool);
         }
-        let mut left = TURN;
+        let (mut looks, mut ran) = (0, 0);
         while let Some(job) = next {
-            self.run(&*job);
-            left -= 1;
-            next = if left > 0 && may_go_on() { self.jobs.pop() } else { None };
+            ran += usize::from(self.run(&*job));
+            looks += 1;
+            next = if looks < TURN && may_go_on() { self.jobs.pop() } else { None };
         }
-        false
+        Some(ran)
     }
 
-    /// Runs the oldest job that has not begun, on the thread of the opener. Returns whether there was one.
+    /// Takes out the oldest job, and runs it if it has not begun. Returns whether there was one. For the
+    /// opener.
     pub(super) fn run_one(&self) -> bool {
         let job = self.jobs.pop();
-        job.inspect(|job| self.run(&**job)).is_some()
+        job.inspect(|job| _ = self.run(&**job)).is_some()
     }
 
-    fn run(&self, job: &dyn SpawnedJob) {
-        if !job.run() {
+    /// Runs a job that was taken out, unless it has begun elsewhere.
+    fn run(&self, job: &dyn SpawnedJob) -> bool {
+        let runs = job.run();
+        if !runs {
             self.jobs.popped_stale();
         }
+        runs
     }
 
     /// Called by a thread that has begun a job without taking it from the queue. Returns whether the opener
@@ -129,7 +138,8 @@ impl ScopeQueue {
         self.jobs.len()
     }
 
-    /// The scope ends: all jobs have ended. Returns whether the ticket is in the queue of the pool, and stale.
+    /// The scope ends: all jobs have ended. Returns whether the ticket is in the queue of the pool, and
+    /// stale.
     pub(super) fn close(&self) -> bool {
         // Entries may be left of jobs that were joined.
         while self.jobs.pop().is_some() {}

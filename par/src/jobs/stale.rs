@@ -1,11 +1,11 @@
 //! A queue of jobs that may begin while they are queued.
 //!
 //! The thread that joins a spawned job runs it if no other thread has begun it. The job then leaves a *stale*
-//! entry behind, which the thread drops that takes it out. While all of them are busy, none takes stale
-//! entries out, so they are counted. When there are many and they are the greater part of the queue, the
-//! thread that left the last one *sweeps* the queue: it takes out every entry and puts back those that are
-//! not stale. An entry costs at most one more trip through the queue, and there are never more entries than
-//! twice those that are not stale, plus [`STALE`].
+//! entry behind, which the thread drops that takes it out. While all threads are busy that take entries out,
+//! none takes stale ones out, so they are counted. When there are many and they are the greater part of the
+//! queue, the thread that left the last one *sweeps* the queue: it takes out every entry and puts back those
+//! that are not stale. An entry costs at most one more trip through the queue, and there are never more
+//! entries than twice those that are not stale, plus [`STALE`].
 
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
@@ -41,8 +41,8 @@ impl<Q: Entries> SweptQueue<Q> {
     }
 
     /// Takes out the oldest entry. It may be stale: then the caller says so with
-    /// [`popped_stale`](Self::popped_stale). This does not look at the entry itself: a thread that first reads
-    /// a job and then begins it would fetch the job's cache line from another core twice.
+    /// [`popped_stale`](Self::popped_stale). This does not look at the entry itself: a thread that first
+    /// reads a job and then begins it would fetch the job's cache line from another core twice.
     #[inline]
     pub(super) fn pop(&self) -> Option<Q::Entry> {
         self.entries.pop()

@@ -8,22 +8,24 @@
 //! 2. The opener of a loop that it shares measures how long its first run of units takes, and how long it
 //!    takes until the loop has ended. It records how long the whole loop would take one thread: at least as
 //!    long as it takes now, because the first units may be the shortest ones.
-//! 3. A loop that was shorter than [`WORTH_SHARING`] several times in a row is done by its opener alone, in a
-//!    few runs. After the first one the opener looks at the clock. If its last such look, at the loop before,
-//!    was less than [`WORTH_SHARING`] ago, that is all. Otherwise the opener measures the other runs. If one
-//!    shows that the units left are worth it, the opener opens the region for them. Then, or if what it has
-//!    measured was not short, the record begins anew.
+//! 3. A loop that was shorter than [`WORTH_SHARING`] several times in a row is done by its opener alone. To
+//!    read the clock takes a good part of such a loop, so the opener [looks](look) at it once, after an
+//!    eighth of the units. If the thread has looked less than [`WORTH_SHARING`] ago, at another loop or the
+//!    same one, then neither what is done of this loop nor what was left of that one took long: that is all.
+//!    Otherwise one of them may have. So the opener measures the rest of this loop, and both loops are
+//!    *doubtful*: when they are opened next, their openers measure all of their runs. Loops inside of other
+//!    loops have looks of their own. If a run shows that the units left are worth it, the opener opens the
+//!    region for them. Then, or if a loop that was measured was not short, the record begins anew.
 //! 4. The opener of any other loop does not measure it the next [`UNMEASURED`] times.
 //! 5. If a worker has to be woken, the same holds for a loop that was shorter than [`WORTH_WAKING`] several
 //!    times in a row: its opener does it alone, and opens the region only for units that are worth that. If
 //!    such loops follow each other, it wakes a worker for all of them: see [`waking`](super::waking).
 //!
 //! So a loop that takes sometimes long and sometimes not is shared. A loop that was always short, and takes
-//! long for the first time, is shared after its first two runs, or after the run in which it becomes long.
-//! Such a run is done by one thread: of a loop of two long units both, because one unit is not shared. If only
-//! the last units are long, and the loop comes right after another one, the opener notices it at the next loop.
-//! So the record counts how often a loop was a [`SURPRISE`], and from then on it must be short more often in a
-//! row: see [`ENOUGH`].
+//! long from now on, is shared the second time at the latest. The first time it is shared after the first run
+//! that its opener measures, or after the run in which it becomes long. Such a run is done by one thread: of a
+//! loop of two long units both, because one unit is not shared. So the record counts how often a loop was a
+//! [`SURPRISE`], and from then on it must be short more often in a row: see [`ENOUGH`].
 //!
 //! Two loops whose keys have the same place in the table displace each other, and are shared. Where the clock
 //! is slow, and in a pool whose program wants it, all loops are shared.
@@ -31,7 +33,7 @@
 use super::{
     RegionBody,
     body::ErasedBody,
-    claims::{WORTH_SHARING, WORTH_WAKING},
+    claims::{Stopwatch, WORTH_SHARING, WORTH_WAKING},
 };
 use std::cell::Cell;
 
@@ -61,7 +63,7 @@ const UNMEASURED: u8 = 15;
 /// The number of loops that a thread remembers, as a power of two.
 const PLACES: u32 = 6;
 
-/// A loop: its code and its number of items. The lowest 24 bits are zero.
+/// A loop: its code and its number of items. The lowest 25 bits are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key(u64);
 
@@ -80,11 +82,15 @@ impl Key {
 }
 
 /// The bits of a record that are its key.
-const KEY: u64 = !0xff_ffff;
+const KEY: u64 = !0x1ff_ffff;
 
-/// What is known of a loop, in one word, so that a look costs little: its key; how often in a row it was too
-/// short to wake a worker (8 bits); how often in a row it was short (8 bits); how often it was a surprise
-/// while workers slept (2 bits) and otherwise (2 bits); how often it is not measured from now on (4 bits).
+/// The bit of a record that says that the loop is doubtful.
+const DOUBTFUL: u64 = 0x100_0000;
+
+/// What is known of a loop, in one word, so that it takes little time to look it up: its key; whether it is
+/// doubtful (1 bit); how often in a row it was too short to wake a worker (8 bits); how often in a row it was
+/// short (8 bits); how often it was a surprise while workers slept (2 bits) and otherwise (2 bits); how often
+/// it is not measured from now on (4 bits).
 #[derive(Clone, Copy)]
 struct Record(u64);
 
@@ -122,6 +128,11 @@ impl Record {
         self.0 as u8 & 0xf
     }
 
+    #[inline]
+    fn is_doubtful(self) -> bool {
+        self.0 & DOUBTFUL != 0
+    }
+
     /// Whether the opener does the loop alone.
     #[inline]
     fn was_short_enough(self) -> bool {
@@ -142,8 +153,10 @@ pub(super) enum Advice {
     Measure,
     /// Shares the loop.
     Share,
-    /// Begins alone, and measures whether the units left are worth sharing.
+    /// Begins alone, and measures whether the units left are worth sharing if the loop may have become long.
     Alone,
+    /// Begins alone, and measures whether the units left are worth sharing.
+    MeasureAlone,
     /// Begins alone as for [`Alone`](Self::Alone), unless many such loops follow each other: the loop is too
     /// short to wake a worker for it.
     LetSleep,
@@ -152,12 +165,63 @@ pub(super) enum Advice {
 thread_local! {
     /// The records have no destructor, so that a thread may use them at any time.
     static RECORDS: [Cell<Record>; 1 << PLACES] = const { [const { Cell::new(Record(0)) }; 1 << PLACES] };
+
+    /// The last look at the clock in a loop that is inside of so many others.
+    static LOOKS: [Cell<Look>; DEPTHS] = const { [const { Cell::new(Look::NONE) }; DEPTHS] };
+}
+
+/// Loops inside of so many others are measured each time.
+pub(super) const DEPTHS: usize = 4;
+
+/// A look at the clock.
+#[derive(Clone, Copy)]
+struct Look {
+    /// In ticks.
+    time: u64,
+    /// The loop that the thread was in.
+    key: Key,
+}
+
+impl Look {
+    const NONE: Self = Self { time: 0, key: Key(0) };
+}
+
+/// Remembers that the calling thread looks at the clock after the first units of a loop, `depth` others
+/// around it, at this time in ticks. Returns whether the last such look is so long ago that the loop may have
+/// become long. Then this loop and the one of the last look are doubtful.
+#[inline]
+pub(super) fn look(key: Key, depth: usize, now: u64, stopwatch: &Stopwatch) -> bool {
+    LOOKS.with(|looks| {
+        let last = looks[depth].replace(Look { time: now, key });
+        let is_long_ago = stopwatch.nanos(last.time, now) >= WORTH_SHARING;
+        if is_long_ago {
+            doubt([last.key, key]);
+        }
+        is_long_ago
+    })
+}
+
+/// Remembers that the calling thread has looked at the clock at the end of a loop that it has measured.
+pub(super) fn note_look(key: Key, depth: usize, now: u64) {
+    LOOKS.with(|looks| looks[depth].set(Look { time: now, key }));
+}
+
+#[cold]
+fn doubt(keys: [Key; 2]) {
+    RECORDS.with(|records| {
+        for key in keys {
+            let place = &records[key.place()];
+            if place.get().is_of(key) {
+                place.set(Record(place.get().0 | DOUBTFUL));
+            }
+        }
+    });
 }
 
 /// What the opener of a loop does, from what the calling thread remembers. `must_wake` says that a worker has
-/// to be woken if the loop is shared.
+/// to be woken if the loop is shared; `depth`, how many loops are around it.
 #[inline]
-pub(super) fn advice(key: Key, must_wake: bool) -> Advice {
+pub(super) fn advice(key: Key, must_wake: bool, depth: usize) -> Advice {
     // A model must not depend on what earlier ones did.
     if cfg!(loom) {
         return Advice::Share;
@@ -165,11 +229,21 @@ pub(super) fn advice(key: Key, must_wake: bool) -> Advice {
     RECORDS.with(|records| {
         let place = &records[key.place()];
         let record = place.get();
+        let alone = || {
+            if record.is_doubtful() {
+                place.set(Record(record.0 & !DOUBTFUL));
+                Advice::MeasureAlone
+            } else if depth < DEPTHS {
+                Advice::Alone
+            } else {
+                Advice::MeasureAlone
+            }
+        };
         if !record.is_of(key) {
             Advice::Measure
         } else if must_wake && record.light() > 0 {
             if record.was_short_enough() {
-                Advice::Alone
+                alone()
             } else if record.was_light_enough() {
                 Advice::LetSleep
             } else {
@@ -179,10 +253,19 @@ pub(super) fn advice(key: Key, must_wake: bool) -> Advice {
             place.set(Record(record.0 - 1));
             Advice::Share
         } else if record.was_short_enough() {
-            Advice::Alone
+            alone()
         } else {
             Advice::Measure
         }
+    })
+}
+
+/// Whether the opener of a loop does it alone, if workers look for work.
+#[cfg(all(test, not(loom)))]
+pub(super) fn is_short(key: Key) -> bool {
+    RECORDS.with(|records| {
+        let record = records[key.place()].get();
+        record.is_of(key) && record.was_short_enough()
     })
 }
 
@@ -210,16 +293,77 @@ pub(super) fn record(key: Key, time: u64, most: u64) {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::region::claims::Claimer;
-    use std::{iter, thread};
+    use crate::region::claims::{Claimer, stopped};
+    use std::{iter, thread, time::Duration};
 
-    const LOOP: Key = Key(7 << 24);
+    const LOOP: Key = Key(7 << 25);
     const LONG: u64 = WORTH_SHARING;
     const SHORT: u64 = 0;
 
     /// Remembers a loop that its opener has done alone.
     fn record(key: Key, time: u64) {
         super::record(key, time, 0);
+    }
+
+    fn advice(key: Key, must_wake: bool) -> Advice {
+        super::advice(key, must_wake, 0)
+    }
+
+    /// Lets this time pass, and looks at the clock in a loop.
+    fn look_after(nanos: u64, key: Key, depth: usize) -> bool {
+        let mut stopwatch = stopped::go_on();
+        stopped::advance(Duration::from_nanos(nanos));
+        let now = stopwatch.start();
+        look(key, depth, now, &stopwatch)
+    }
+
+    /// Makes loops short ones, of which the thread has just seen the first.
+    fn make_short(keys: &[Key]) {
+        stopped::stopwatch();
+        for &key in keys {
+            (0..ENOUGH[0]).for_each(|_| record(key, SHORT));
+            assert_eq!(advice(key, false), Advice::Alone);
+        }
+        note_look(keys[0], 0, 0);
+    }
+
+    #[test]
+    fn short_loops_that_follow_each_other_are_looked_at_once() {
+        let _deadline = testing::deadline();
+        let other = Key(9 << 58 | 1 << 25);
+        make_short(&[LOOP, other]);
+        for key in [other, LOOP, LOOP, other, LOOP] {
+            assert!(!look_after(WORTH_SHARING - 1, key, 0));
+            assert_eq!(advice(key, false), Advice::Alone);
+        }
+    }
+
+    /// The time may have passed in the last units of the loop before, or in the first ones of this one.
+    #[test]
+    fn loops_on_both_sides_of_a_long_time_are_measured_the_next_time() {
+        let _deadline = testing::deadline();
+        let other = Key(9 << 58 | 1 << 25);
+        make_short(&[LOOP, other]);
+        assert!(look_after(WORTH_SHARING, other, 0));
+        for key in [LOOP, other] {
+            assert_eq!(advice(key, false), Advice::MeasureAlone);
+            assert_eq!(advice(key, true), Advice::Alone, "it was measured");
+        }
+        assert!(!look_after(0, LOOP, 0));
+    }
+
+    #[test]
+    fn loops_inside_of_others_do_not_hide_how_long_those_take() {
+        let _deadline = testing::deadline();
+        let inner = Key(9 << 58 | 1 << 25);
+        make_short(&[LOOP, inner]);
+        note_look(inner, 1, 0);
+        for _ in 0..10 {
+            assert!(!look_after(WORTH_SHARING / 8, inner, 1));
+        }
+        assert!(look_after(0, LOOP, 0));
+        assert_eq!(super::advice(inner, false, DEPTHS - 1), Advice::Alone);
+        assert_eq!(super::advice(inner, false, DEPTHS), Advice::MeasureAlone);
     }
 
     fn advices(count: usize) -> Vec<Advice> {
@@ -335,7 +479,7 @@ mod tests {
     #[test]
     fn loops_with_the_same_place_are_shared() {
         let _deadline = testing::deadline();
-        let other = Key(8 << 24);
+        let other = Key(8 << 25);
         assert_eq!(LOOP.place(), other.place());
         for key in [LOOP, other].into_iter().cycle().take(100) {
             assert_eq!(advice(key, false), Advice::Measure);

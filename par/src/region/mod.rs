@@ -38,7 +38,7 @@ use crate::{
 };
 use body::ErasedBody;
 use claims::{Claimer, Counters, Measuring, Partition, Stopwatch, WORTH_SHARING, WORTH_WAKING};
-use history::{Advice, Key};
+use history::{Advice, DEPTHS, Key};
 use std::{
     cell::{Cell, OnceCell},
     thread,
@@ -92,18 +92,22 @@ fn run_by_history<B: RegionBody>(
     body: &B,
     participants: usize,
 ) {
-    // Made here, because a short loop takes no longer than to move it.
+    // To move it takes as long as a short loop, so it is made here.
     let opening = Opening::new(pool, plan, body, participants);
     let partition = plan.partition;
     let key = Key::of::<B>(plan.items);
     let must_wake = !pool.shares_short_loops && pool.sleep.must_wake();
-    let advice = if pool.shares_short_loops { Advice::Share } else { history::advice(key, must_wake) };
+    let depth = current::depth() as usize - 1;
+    let advice = match pool.shares_short_loops {
+        true => Advice::Share,
+        false => history::advice(key, must_wake, depth),
+    };
     let awake = pool.idle.lasts();
     let advice = match advice {
         Advice::LetSleep if waking::is_due(&stopwatch, awake) => Advice::Share,
         advice => advice,
     };
-    let was_short = matches!(advice, Advice::Alone | Advice::LetSleep);
+    let was_short = matches!(advice, Advice::Alone | Advice::MeasureAlone | Advice::LetSleep);
     // A loop of which less is known is shared as if the workers were awake: its first units say too little.
     let worth = if must_wake && was_short { WORTH_WAKING } else { WORTH_SHARING };
     let told = Cell::new(None);
@@ -113,6 +117,10 @@ fn run_by_history<B: RegionBody>(
     if was_short || partition.is_probed() {
         let open = |rest| opening.open(Claimed::new(pool)?, rest);
         let mut measuring = Measuring::probing(stopwatch, &open, was_short, worth, &tell);
+        let look = move |now| history::look(key, depth, now, &stopwatch);
+        if advice == Advice::Alone {
+            measuring.look_first(&look);
+        }
         let mut claimer = Claimer::probing(partition, &mut measuring);
         if advice == Advice::LetSleep {
             stopwatch.start();
@@ -121,11 +129,14 @@ fn run_by_history<B: RegionBody>(
             waking::note(&stopwatch, awake, opening.is_open());
         } else {
             opening.participate(&mut claimer);
+            if advice == Advice::MeasureAlone && depth < DEPTHS {
+                history::note_look(key, depth, Stopwatch::now());
+            }
         }
     } else if advice == Advice::Measure {
         let mut measuring = Measuring::sharing(stopwatch, &tell);
         // To wake a thread may take longer than the loop.
-        opening.share(pool, plan, Some(&mut measuring), || stopwatch.start());
+        opening.share(pool, plan, Some(&mut measuring), || _ = stopwatch.start());
         // The other participants may have the longer units.
         drop(opening);
         stopwatch.lap();

@@ -41,13 +41,7 @@ impl Work for Worker<'_> {
             0 => region::helper::help(self.pool),
             1 => join::steal::help(self.pool, self.index),
             2 => run_own_job(self.pool, self.index),
-            _ => {
-                self.looks.is_due() && {
-                    let has_found = run_queued_jobs(self.pool, self.index);
-                    self.looks.note(has_found);
-                    has_found
-                }
-            }
+            _ => self.looks.is_due() && run_queued_jobs(self.pool, self.index, &self.looks),
         }
     }
 
@@ -76,9 +70,13 @@ impl Work for Worker<'_> {
 
 // Each of these ends the worker's search if it finds work, and returns whether it did.
 
-/// Runs the oldest job in the queue, and then the jobs behind it while there is nothing else to do.
-fn run_queued_jobs(pool: &PoolState, index: usize) -> bool {
-    let Some(mut job) = pool.jobs.pop() else { return false };
+/// Runs the oldest job in the queue, and then the jobs behind it while there is nothing else to do. Notes
+/// whether it has run any: entries of the queue may be stale.
+fn run_queued_jobs(pool: &PoolState, index: usize, looks: &LooksForJobs) -> bool {
+    let Some(mut job) = pool.jobs.pop() else {
+        looks.note(false);
+        return false;
+    };
     pool.sleep.end_search(|| pool.has_work());
     let may_go_on = || {
         // With no job in hand: a deferred job may wait for the next one, which another worker can run
@@ -89,16 +87,16 @@ fn run_queued_jobs(pool: &PoolState, index: usize) -> bool {
             || pool.jobs.has_own(index)
             || pool.check_fork().is_err())
     };
+    let mut has_run = false;
     loop {
-        run::run(pool, job, may_go_on);
-        if !may_go_on() {
-            return true;
-        }
-        match pool.jobs.pop() {
+        has_run |= run::run(pool, job, may_go_on);
+        match may_go_on().then(|| pool.jobs.pop()).flatten() {
             Some(next) => job = next,
-            None => return true,
+            None => break,
         }
     }
+    looks.note(has_run);
+    true
 }
 
 /// Runs the oldest of the jobs that only this worker may run.

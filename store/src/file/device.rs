@@ -8,7 +8,7 @@ use std::{fs::File, io, path::Path};
 pub(crate) enum Way {
     /// It is with the system, which writes it to the physical device later.
     PageCache,
-    /// It is on the physical device, but for parts of a block or two at its ends.
+    /// The physical device has it, but for parts of a block or two at its ends.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     Direct {
         /// How many of its bytes were copied in memory before.
@@ -20,7 +20,8 @@ pub(crate) enum Way {
 pub(crate) trait Device: Send {
     /// Writes all of `bytes` at `offset`.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// The same for a frame that is to be on the physical device soon.
+    /// The same for a frame that is to be on the physical device soon. Until [`sync`](Self::sync) returns, it
+    /// may be in a cache of the device.
     fn write_directly_at(&self, bytes: &[u8], offset: u64) -> io::Result<Way> {
         self.write_all_at(bytes, offset)?;
         Ok(Way::PageCache)

@@ -1,9 +1,9 @@
 //! Writes that go past the page cache of the system (Linux).
 //!
-//! A write to the page cache copies the bytes, and later the system copies nothing but looks for them page by
-//! page: on two processors that takes a third of a second of processor time for each gigabyte, which the
-//! computation lacks. A direct write lets the device read the bytes where they are. In exchange it returns
-//! only when the device has them, and a program that reads the file later reads it from the device.
+//! A write to the page cache copies the bytes. Later the system looks for them page by page. On two
+//! processors both take a third of a second of processor time for each gigabyte, and the computation needs
+//! that time. A direct write lets the device read the bytes where they are. It returns only when the device
+//! has them. A program that reads the file later reads it from the device.
 //!
 //! The device demands that position, length and memory of a direct write are multiples of certain numbers.
 //! The bytes before the first such position in a frame and behind the last one go through the page cache. The
@@ -12,12 +12,15 @@
 
 use super::device::{Device, Way};
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
+use rustix::{
+    fs::{AtFlags, OFlags, StatxFlags, statx},
+    io::Errno,
+};
 use std::{
     fs::File,
     io,
     ops::Range,
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::Path,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
@@ -25,8 +28,8 @@ use std::{
 /// Fewer bytes than this are not written directly: the page cache takes less time for them than the device.
 const LEAST: u64 = if cfg!(test) { 3 * BLOCK } else { 1 << 20 };
 
-/// Whole blocks of this size are written directly: the size of a block in most file systems, and a multiple of
-/// what devices demand.
+/// Whole blocks of this size are written directly: the size of a block in most file systems, and a multiple
+/// of what devices demand.
 const BLOCK: u64 = 4096;
 
 /// Bytes in the wrong memory are copied and written in pieces of this length.
@@ -71,7 +74,9 @@ impl Direct {
         let direct =
             File::options().write(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path).ok()?;
         // Another program may have put another file there meanwhile.
-        let is_same = direct.is_at(path).ok()? && file.is_at(path).ok()?;
+        let [here, there] = [file, &direct].map(|file| file.metadata().ok());
+        let (here, there) = (here?, there?);
+        let is_same = (here.dev(), here.ino()) == (there.dev(), there.ino());
         is_same.then(|| Self::new(direct, memory))
     }
 
@@ -104,6 +109,13 @@ fn whole_blocks(offset: u64, len: usize) -> Option<Range<usize>> {
     (last >= first + LEAST).then(|| (first - offset) as usize..(last - offset) as usize)
 }
 
+/// Whether the system has refused a direct write of bytes that it might take through the page cache: their
+/// position or memory, which may be mapped from another device, or all direct writes.
+fn is_refusal(error: &io::Error) -> bool {
+    let refusals = [Errno::INVAL, Errno::FAULT, Errno::NOTSUP, Errno::OPNOTSUPP];
+    Errno::from_io_error(error).is_some_and(|error| refusals.contains(&error))
+}
+
 impl Device for DirectFile {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         Device::write_all_at(&self.file, bytes, offset)
@@ -117,7 +129,7 @@ impl Device for DirectFile {
         };
         let at = |position: usize| offset + position as u64;
         let copied = match direct.write(&bytes[blocks.clone()], at(blocks.start)) {
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            Err(error) if is_refusal(&error) => {
                 direct.is_refused.store(true, Relaxed);
                 self.write_all_at(bytes, offset)?;
                 return Ok(Way::PageCache);
@@ -176,14 +188,18 @@ mod tests {
         (memory, start)
     }
 
+    /// The position and the length of a write; how far its memory begins beyond an address that every device
+    /// accepts, or `None` if all blocks of the file are to be in such memory; whether it is direct; a byte.
+    fn write() -> impl Strategy<Value = (usize, usize, Option<usize>, bool, u8)> {
+        let beyond = prop_oneof![2 => Just(None), 1 => (0..BLOCK as usize).prop_map(Some)];
+        (0..LEN, 1..LEN, beyond, any::<bool>(), any::<u8>())
+    }
+
     proptest! {
         /// Writes of both kinds, from memory of all alignments, leave in the file what they have written.
         #[test]
         fn what_is_written_is_what_is_read(
-            writes in proptest::collection::vec(
-                (0..LEN, 1..LEN, prop_oneof![2 => Just(None), 1 => (0..4096_usize).prop_map(Some)], any::<bool>(), any::<u8>()),
-                1..12,
-            ),
+            writes in proptest::collection::vec(write(), 1..12),
         ) {
             let folder = tempfile::tempdir().unwrap();
             let file = file_in(folder.path());

@@ -75,8 +75,8 @@ impl Ledger {
         if self.sync == SyncLevel::End { self.device.sync() } else { Ok(()) }
     }
 
-    /// Writes a frame, and sees to it that it gets to the physical device soon if it is to be there at the end.
-    /// Returns how many of its bytes were copied in memory.
+    /// Writes a frame, and sees to it that it gets to the physical device soon if it is to be there at the
+    /// end. Returns how many of its bytes were copied in memory.
     pub(crate) fn write_frame(&self, bytes: &[u8], offset: u64) -> io::Result<u64> {
         if self.sync == SyncLevel::None {
             return self.device.write_all_at(bytes, offset).map(|()| 0);

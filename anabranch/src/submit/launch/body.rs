@@ -50,8 +50,8 @@ pub(in crate::submit) unsafe fn call<const K: usize, L: AccessList<K>, R, E>(
     Ok(result)
 }
 
-/// Calls a host function for one chunk, as [`call`] does. A panic is a cause, too. It names the chunk if `name`
-/// is given.
+/// Calls a host function for one chunk, as [`call`] does. A panic is a cause, too. It names the chunk if
+/// `name` is given.
 ///
 /// # Safety
 /// See [`AccessList::guards`].

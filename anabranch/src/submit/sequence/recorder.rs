@@ -96,8 +96,8 @@ impl Recorder {
         // Only a batch has several chunks and effects, which order its points one after the other.
         let chunks = if declaration.effects.is_empty() { declaration.pieces.len() } else { 1 };
         let task = self.parts.tasks;
-        // What no chunk accesses by itself: the buffers of reductions, or all if there are no chunks. (A chunk
-        // may access the same buffer, if only an empty part of it.)
+        // What no chunk accesses by itself: the buffers of reductions, or all if there are no chunks. (A
+        // chunk may access the same buffer, if only an empty part of it.)
         let is_reduced = |at: usize| declaration.pieces.is_empty() || declaration.reductions.contains(&at);
         let accesses = declaration.accesses.iter().enumerate();
         let reduced: SmallVec<[Access; 2]> =

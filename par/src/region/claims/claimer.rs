@@ -25,16 +25,20 @@ pub(crate) const WORTH_SHARING: u64 = 1500;
 pub(crate) const WORTH_WAKING: u64 = 50_000;
 
 /// The first run of a loop that was short is one in so many of its units, rounded up.
-const FIRST: usize = 8;
+const FIRST: usize = 64;
 
-/// The next run, which the opener measures if the first one may have taken long.
-const MEASURED: usize = 64;
+/// The same, if the opener only looks at the clock after it.
+const UNMEASURED: usize = 8;
 
 /// Opens the region for the units that are left. `None` where it cannot be opened.
 pub(crate) type OpenRegion<'a> = dyn Fn(Partition) -> Option<&'a Counters> + 'a;
 
 /// Gets the time that the whole loop would take one thread, in nanoseconds.
 pub(crate) type Tell<'a> = dyn Fn(u64) + 'a;
+
+/// Gets the time now, in ticks, when the opener of a loop that was short looks at the clock for the first
+/// time. Returns whether the loop may have become long, so that the opener measures it.
+pub(crate) type Look<'a> = dyn Fn(u64) -> bool + 'a;
 
 /// Claims units for one participant, run by run.
 pub(crate) struct Claimer<'a> {
@@ -62,6 +66,8 @@ pub(crate) struct Measuring<'a> {
     /// Gets how long the loop takes.
     tell: &'a Tell<'a>,
     way: Way<'a>,
+    /// Of an opener that does not measure its first run.
+    look: Option<&'a Look<'a>>,
 }
 
 /// What an opener that measures does otherwise.
@@ -77,7 +83,7 @@ enum Way<'a> {
 impl<'a> Measuring<'a> {
     /// For an opener that shares the loop.
     pub(crate) fn sharing(stopwatch: Stopwatch, tell: &'a Tell<'a>) -> Self {
-        Self { stopwatch, done: 0, tell, way: Way::Shares }
+        Self { stopwatch, done: 0, tell, way: Way::Shares, look: None }
     }
 
     /// For an opener that begins alone, and calls `open` for the remaining units if the first ones show that
@@ -91,6 +97,13 @@ impl<'a> Measuring<'a> {
         tell: &'a Tell<'a>,
     ) -> Self {
         Self { way: Way::Probes { open, was_short, worth }, ..Self::sharing(stopwatch, tell) }
+    }
+
+    /// Lets the opener of a loop that was short look at the clock once, after its first run, and measure the
+    /// others only if `look` says so.
+    #[inline]
+    pub(crate) fn look_first(&mut self, look: &'a Look<'a>) {
+        self.look = Some(look);
     }
 }
 
@@ -183,31 +196,31 @@ impl<'a> Claimer<'a> {
     }
 
     /// Opens the region if the units left take long enough. Otherwise the caller stays alone, for one unit,
-    /// then for a few, then for an eighth of them, then for all.
-    ///
-    /// In a loop that was short it stays alone for an eighth of the units. Then it looks at the clock for the
-    /// first time. If its last such look, at the loop before, is not long ago, then this loop is short again,
-    /// too: the opener does all other units, and never reads the clock a second time. Otherwise it measures:
-    /// for a sixty-fourth of the units, and then for as many as it has done so far. So if some are long this
-    /// time, though not the first ones, others may still be shared.
+    /// then for a few, then for an eighth of them, then for all. In a loop that was short it stays alone for
+    /// a sixty-fourth of the units, for an eighth, then for all; of few units for one, and then for as many
+    /// as it has done so far. So if some are long this time, though not the first ones, others may still be
+    /// shared. If it looks first, it does an eighth of the units before it reads the clock. If there is no
+    /// reason to measure, it does all the others then, and does not read the clock again.
     #[inline]
     fn decide(&mut self, limit: usize) {
         let Some(measuring) = self.measuring.as_deref_mut() else { return };
         let Way::Probes { open, was_short, worth } = measuring.way else { return };
         let (done, units) = (self.next, self.partition.units);
-        let Some(took) = measuring.stopwatch.lap() else {
-            if !was_short {
-                measuring.stopwatch.start();
-                self.most = 1;
-            } else if done == 0 {
+        if let Some(look) = measuring.look {
+            if done == 0 {
+                self.most = units.div_ceil(UNMEASURED);
+            } else if done < units.min(limit) && look(measuring.stopwatch.start()) {
+                (measuring.look, measuring.done) = (None, done);
                 self.most = units.div_ceil(FIRST);
-            } else if done < units.min(limit) && measuring.stopwatch.glance() >= WORTH_SHARING {
-                measuring.done = done;
-                self.most = units.div_ceil(MEASURED);
             } else {
                 self.most = usize::MAX;
                 self.measuring = None;
             }
+            return;
+        }
+        let Some(took) = measuring.stopwatch.lap() else {
+            measuring.stopwatch.start();
+            self.most = if was_short { units.div_ceil(FIRST) } else { 1 };
             return;
         };
         if done >= units.min(limit) {
@@ -238,7 +251,8 @@ impl<'a> Claimer<'a> {
             return;
         }
         self.most = match (measuring.done, was_short) {
-            (_, true) => done,
+            (_, true) if units < MANY => done,
+            (_, true) => 7 * done,
             (0, false) => (units / 16).clamp(1, 64),
             (1, false) => (units / 8).max(1),
             _ => usize::MAX,

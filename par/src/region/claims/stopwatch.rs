@@ -1,7 +1,7 @@
 //! How long units of less than a microsecond take.
 
 use super::ticks;
-use std::{cell::Cell, hint::black_box, ops::RangeInclusive, time::Instant};
+use std::{hint::black_box, ops::RangeInclusive, time::Instant};
 
 /// A clock that takes longer to read, in nanoseconds, is no use for loops of a microsecond.
 const QUICK: u64 = 100;
@@ -14,12 +14,6 @@ const CLAIM: u64 = 15;
 
 /// The fraction of a nanosecond in which the length of a tick is given, as a power of two.
 const FRACTION: u32 = 20;
-
-thread_local! {
-    /// The time of the last [glance](Stopwatch::glance), in ticks. Without a destructor, so that it may be used
-    /// at any time.
-    static LAST: Cell<u64> = const { Cell::new(0) };
-}
 
 /// A stopwatch for runs of units. It subtracts the time that it takes to read the clock and to claim a run.
 /// Times are in nanoseconds: arithmetic of [`Duration`](std::time::Duration) takes as long as a reading.
@@ -59,20 +53,12 @@ impl Stopwatch {
         now()
     }
 
+    /// Starts the stopwatch, and returns the time now, in ticks.
     #[inline]
-    pub(crate) fn start(&mut self) {
+    pub(crate) fn start(&mut self) -> u64 {
         let now = now();
         self.readings = Some((now, now));
-    }
-
-    /// Starts the stopwatch, and returns the time since the last call of this on the same thread, with any
-    /// stopwatch. What the thread has done last took no longer than that: to know so takes one reading, where
-    /// to measure it takes two.
-    #[inline]
-    pub(crate) fn glance(&mut self) -> u64 {
-        let now = now();
-        self.readings = Some((now, now));
-        self.nanos(LAST.replace(now), now)
+        now
     }
 
     /// The time from the start to the last call of [`lap`](Self::lap), readings included; zero if it was not

@@ -89,28 +89,25 @@ type Probed = (Vec<Range<usize>>, Option<Partition>, Option<u64>);
 
 /// Runs a loop as an opener that begins alone. `time` is that of a unit.
 fn probe(units: usize, time: impl Fn(usize) -> Duration, was_short: bool) -> Probed {
-    probe_with(stopped::stopwatch(), WORTH_SHARING, units, time, was_short)
+    probe_for(WORTH_SHARING, units, time, was_short)
 }
 
-/// The same, for a loop that was short, a while after the last loop.
-fn probe_after_a_while(units: usize, time: impl Fn(usize) -> Duration) -> Probed {
-    probe_with(after_a_while(), WORTH_SHARING, units, time, true)
+/// The same, where only units that take one thread `worth` nanoseconds are shared.
+fn probe_for(worth: u64, units: usize, time: impl Fn(usize) -> Duration, was_short: bool) -> Probed {
+    probe_with(worth, units, time, was_short, None)
 }
 
-/// A stopwatch for a loop that comes a while after the last one.
-fn after_a_while() -> Stopwatch {
-    stopped::stopwatch().glance();
-    stopped::advance(Duration::from_millis(1));
-    stopped::go_on()
+/// The same for a loop that was short, whose opener looks at the clock once and measures if `look` says so.
+fn probe_after_a_look(units: usize, time: impl Fn(usize) -> Duration, look: &dyn Fn(u64) -> bool) -> Probed {
+    probe_with(WORTH_SHARING, units, time, true, Some(look))
 }
 
-/// The same with this stopwatch, where only units that take one thread `worth` nanoseconds are shared.
 fn probe_with(
-    stopwatch: Stopwatch,
     worth: u64,
     units: usize,
     time: impl Fn(usize) -> Duration,
     was_short: bool,
+    look: Option<&dyn Fn(u64) -> bool>,
 ) -> Probed {
     let (opened, told) = (Cell::new(None), Cell::new(None));
     let counters = Counters::new(1);
@@ -121,7 +118,8 @@ fn probe_with(
     };
     let tell = |time| told.set(Some(time));
     let partition = Partition::new(units, Kind::Dynamic { grain: 1 });
-    let mut measuring = Measuring::probing(stopwatch, &open, was_short, worth, &tell);
+    let mut measuring = Measuring::probing(stopped::stopwatch(), &open, was_short, worth, &tell);
+    look.into_iter().for_each(|look| measuring.look_first(look));
     let mut claimer = Claimer::probing(partition, &mut measuring);
     let mut runs = Vec::new();
     while let Some(run) = claimer.claim(usize::MAX) {
@@ -132,57 +130,67 @@ fn probe_with(
     (runs, opened.get(), told.get())
 }
 
-/// After the first run the opener knows that the loop may take long, and after the next one that it does.
 #[test]
-fn a_loop_that_was_short_and_takes_long_is_shared_after_two_runs() {
-    for (units, shared) in [(4, 2), (15, 3), (100, 15), (1000, 141)] {
-        let (_, opened, told) = probe(units, |_| Duration::from_micros(5), true);
+fn a_loop_that_was_short_and_takes_long_is_shared_after_its_first_run() {
+    for (units, first) in [(3, 1), (15, 1), (100, 2), (1000, 16)] {
+        let (runs, opened, told) = probe(units, |_| Duration::from_micros(5), true);
+        assert_eq!(runs[0], 0..first);
         let rest = opened.expect("the units left are worth sharing");
-        assert_eq!((rest.first, rest.units), (shared, units - shared));
+        assert_eq!((rest.first, rest.units), (first, units - first));
         assert!(told.unwrap() >= 4_000 * units as u64, "{told:?}");
     }
 }
 
 #[test]
 fn a_loop_that_was_short_and_becomes_long_is_shared_as_soon_as_it_has_taken_long() {
-    for (units, long, shared) in [(8, 0, 2), (15, 1, 3), (15, 2, 3), (100, 2, 15), (1000, 20, 141)] {
+    for (units, long, shared) in [(8, 1, 2), (15, 2, 4), (100, 2, 16), (1000, 20, 128), (1000, 100, 128)] {
         let time = |unit| if unit < long { Duration::ZERO } else { Duration::from_micros(5) };
-        let (_, opened, told) = probe_after_a_while(units, time);
+        let (_, opened, told) = probe(units, time, true);
         let rest = opened.expect("the units left are worth sharing");
         assert_eq!((rest.first, rest.units), (shared, units - shared));
         assert!(told.unwrap() >= WORTH_SHARING, "{told:?}");
     }
-    // The first run says nothing, but the last loop was a while ago, so the opener measures.
-    let time = |unit| if unit < 141 { Duration::ZERO } else { Duration::from_micros(5) };
-    let (_, opened, _) = probe_after_a_while(1000, time);
-    assert_eq!(opened.map(|rest| rest.first), Some(282));
 }
 
 #[test]
 fn one_unit_that_is_left_is_not_shared() {
-    for units in [2, 3] {
-        let (_, opened, told) = probe_after_a_while(units, |_| Duration::from_micros(5));
-        assert!(opened.is_none() && told.unwrap() >= 4_000, "{told:?}");
-    }
+    let (_, opened, told) = probe(2, |_| Duration::from_micros(5), true);
+    assert!(opened.is_none() && told.unwrap() >= 9_000, "{told:?}");
 }
 
-/// A loop that follows another one closely costs one look at the clock. One that comes after a while is
-/// measured.
 #[test]
 fn a_loop_that_was_short_and_is_short_again_stays_with_its_opener() {
-    stopped::stopwatch().glance();
-    for (units, expected) in [(2, vec![0..1, 1..2]), (15, vec![0..2, 2..15]), (100, vec![0..13, 13..100])] {
+    for (units, expected) in
+        [(2, vec![0..1, 1..2]), (15, vec![0..1, 1..2, 2..4, 4..8, 8..15]), (100, vec![0..2, 2..16, 16..100])]
+    {
         let (runs, opened, told) = probe(units, |_| Duration::ZERO, true);
         assert!(runs == expected && opened.is_none() && told.is_none(), "{runs:?} {opened:?} {told:?}");
     }
-    for (units, expected) in [
-        (2, vec![0..1, 1..2]),
-        (15, vec![0..2, 2..3, 3..6, 6..12, 12..15]),
-        (100, vec![0..13, 13..15, 15..30, 30..60, 60..100]),
-    ] {
-        let (runs, opened, told) = probe_after_a_while(units, |_| Duration::ZERO);
+}
+
+#[test]
+fn an_opener_that_looks_at_the_clock_measures_only_if_there_is_a_reason() {
+    let five = |_| Duration::from_micros(5);
+    for (units, expected) in [(2, vec![0..1, 1..2]), (15, vec![0..2, 2..15]), (100, vec![0..13, 13..100])] {
+        let looked = Cell::new(0);
+        let (runs, opened, told) = probe_after_a_look(units, five, &|now| {
+            looked.set(looked.get() + 1);
+            assert_eq!(now, 5_000 * expected[0].len() as u64);
+            false
+        });
         assert!(runs == expected && opened.is_none() && told.is_none(), "{runs:?} {opened:?} {told:?}");
+        assert_eq!(looked.get(), 1);
     }
+    for (units, shared) in [(4, 2), (15, 3), (100, 15), (1000, 141)] {
+        let (runs, opened, told) = probe_after_a_look(units, five, &|_| true);
+        let rest = opened.unwrap_or_else(|| panic!("the units left are worth sharing: {runs:?}"));
+        assert_eq!((rest.first, rest.units), (shared, units - shared), "{runs:?}");
+        assert!(told.unwrap() >= 4_000 * units as u64, "{told:?}");
+    }
+    // The last units alone are long.
+    let time = |unit| if unit < 50 { Duration::ZERO } else { Duration::from_micros(5) };
+    let (_, opened, told) = probe_after_a_look(100, time, &|_| true);
+    assert!(opened.is_none() && told.unwrap() >= 200_000, "{told:?}");
 }
 
 #[test]
@@ -190,18 +198,9 @@ fn a_loop_whose_first_unit_is_short_is_not_taken_for_a_short_loop() {
     let long = Duration::from_micros(20);
     for units in [2, 8, 30, 200] {
         let time = |unit| if unit == 0 { Duration::ZERO } else { long };
-        for (_, _, told) in [probe(units, time, false), probe_after_a_while(units, time)] {
+        for was_short in [false, true] {
+            let (_, _, told) = probe(units, time, was_short);
             assert!(told.unwrap() >= WORTH_SHARING, "{units} units: {told:?}");
-        }
-    }
-    // A loop that was short, right after another one, is not measured. But the loop after that one is.
-    for units in [2, 8] {
-        let time = |unit| if unit == 0 { Duration::ZERO } else { long };
-        let mut stopwatch = stopped::stopwatch();
-        stopwatch.glance();
-        for is_told in [false, true] {
-            let (_, _, told) = probe_with(stopped::go_on(), WORTH_SHARING, units, time, true);
-            assert_eq!(told.is_some_and(|told| told >= WORTH_SHARING), is_told, "{units} units: {told:?}");
         }
     }
 }
@@ -218,10 +217,9 @@ fn an_opener_that_has_to_wake_a_worker_shares_only_more_work() {
     for was_short in [false, true] {
         for units in [2, 8, 30, 200] {
             let time = |whole: u64| move |_| Duration::from_nanos(whole / units as u64);
-            let probe = |time| probe_with(after_a_while(), WORTH_WAKING, units, time, was_short);
-            let (_, opened, told) = probe(time(WORTH_WAKING - 1000));
+            let (_, opened, told) = probe_for(WORTH_WAKING, units, time(WORTH_WAKING - 1000), was_short);
             assert!(opened.is_none() && told.unwrap() < WORTH_WAKING, "{units} units: {told:?}");
-            let (_, opened, told) = probe(time(3 * WORTH_WAKING));
+            let (_, opened, told) = probe_for(WORTH_WAKING, units, time(3 * WORTH_WAKING), was_short);
             assert!(opened.is_some() == (units > 2), "{units} units");
             assert!(told.unwrap() >= WORTH_WAKING, "{units} units: {told:?}");
         }
