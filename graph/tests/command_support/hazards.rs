@@ -21,7 +21,7 @@ enum Place {
     Received(TaskId, BufferId),
 }
 
-/// A place, and whether the command writes it. Commands that `Add` to a place may do so in any order.
+/// How a command uses a place. Commands that `Add` to it may do so in any order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Read,
@@ -29,7 +29,7 @@ enum Use {
     Add,
 }
 
-/// The last uses of a place: all commands that made a use of one kind, and those that the first of them must
+/// The last uses of a place: all commands that made a use of one kind, and those that each of them must
 /// follow.
 #[derive(Default)]
 struct Uses {

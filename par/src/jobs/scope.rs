@@ -6,7 +6,7 @@
 //! unwind before every job has ended ([`ScopeState::complete`]), and the cell of a job that has ended holds
 //! nothing that borrows. The closure was consumed when the job began. The result was dropped, or taken by the
 //! handle, or is left to the handle, and a handle cannot outlive `'scope`. So an entry that a
-//! worker or a handle still has after the end of the scope holds plain memory: it is dropped.
+//! worker still has after the end of the scope holds plain memory: it is dropped.
 
 use super::{
     cell::{JobCell, Owner},

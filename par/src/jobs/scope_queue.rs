@@ -94,11 +94,11 @@ impl ScopeQueue {
         if next.is_some() && !self.jobs.is_empty() {
             self.queue_ticket(pool);
         }
-        let (mut looks, mut ran) = (0, 0);
+        let (mut taken, mut ran) = (0, 0);
         while let Some(job) = next {
             ran += usize::from(self.run(&*job));
-            looks += 1;
-            next = if looks < TURN && may_go_on() { self.jobs.pop() } else { None };
+            taken += 1;
+            next = if taken < TURN && may_go_on() { self.jobs.pop() } else { None };
         }
         Some(ran)
     }

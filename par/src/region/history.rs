@@ -13,7 +13,7 @@
 //!    eighth of the units. If the thread has looked less than [`WORTH_SHARING`] ago, at another loop or the
 //!    same one, then neither what is done of this loop nor what was left of that one took long: that is all.
 //!    Otherwise one of them may have. So the opener measures the rest of this loop, and both loops are
-//!    *doubtful*: when they are opened next, their openers measure all of their runs. Loops inside of other
+//!    *doubtful*: their openers measure all of their runs the next [`DOUBTED`] times. Loops inside of other
 //!    loops have looks of their own. If a run shows that the units left are worth it, the opener opens the
 //!    region for them. Then, or if a loop that was measured was not short, the record begins anew.
 //! 4. The opener of any other loop does not measure it the next [`UNMEASURED`] times.
@@ -21,11 +21,11 @@
 //!    times in a row: its opener does it alone, and opens the region only for units that are worth that. If
 //!    such loops follow each other, it wakes a worker for all of them: see [`waking`](super::waking).
 //!
-//! So a loop that takes sometimes long and sometimes not is shared. A loop that was always short, and takes
-//! long from now on, is shared the second time at the latest. The first time it is shared after the first run
-//! that its opener measures, or after the run in which it becomes long. Such a run is done by one thread: of a
-//! loop of two long units both, because one unit is not shared. So the record counts how often a loop was a
-//! [`SURPRISE`], and from then on it must be short more often in a row: see [`ENOUGH`].
+//! So a loop that takes long again and again is shared. A loop that was always short, and takes long from now
+//! on, is shared the third time at the latest: the first time it may not be noticed, and the second time it
+//! may become long in the last run that its opener measures. That run is done by one thread: of a loop of two
+//! long units both, because one unit is not shared. So the record counts how often a loop was a [`SURPRISE`],
+//! and from then on it must be short more often in a row: see [`ENOUGH`].
 //!
 //! Two loops whose keys have the same place in the table displace each other, and are shared. Where the clock
 //! is slow, and in a pool whose program wants it, all loops are shared.
@@ -63,11 +63,14 @@ const UNMEASURED: u8 = 15;
 /// The number of loops that a thread remembers, as a power of two.
 const PLACES: u32 = 6;
 
-/// A loop: its code and its number of items. The lowest 25 bits are zero.
+/// A loop: its code and its number of items. The lowest 24 bits are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key(u64);
 
 impl Key {
+    /// No loop.
+    const NONE: Self = Self(0);
+
     #[inline]
     pub(super) fn of<B: RegionBody>(items: usize) -> Self {
         let number = (ErasedBody::code::<B>() as u64).rotate_left(32) ^ items as u64;
@@ -82,22 +85,19 @@ impl Key {
 }
 
 /// The bits of a record that are its key.
-const KEY: u64 = !0x1ff_ffff;
+const KEY: u64 = !0xff_ffff;
 
-/// The bit of a record that says that the loop is doubtful.
-const DOUBTFUL: u64 = 0x100_0000;
-
-/// What is known of a loop, in one word, so that it takes little time to look it up: its key; whether it is
-/// doubtful (1 bit); how often in a row it was too short to wake a worker (8 bits); how often in a row it was
-/// short (8 bits); how often it was a surprise while workers slept (2 bits) and otherwise (2 bits); how often
-/// it is not measured from now on (4 bits).
+/// What is known of a loop, in one word, so that it takes little time to look it up: its key; how often in a
+/// row it was too short to wake a worker (8 bits); how often in a row it was short (8 bits); how often it was
+/// a surprise while workers slept (2 bits) and otherwise (2 bits); how often it is treated otherwise from now
+/// on (4 bits): see [`left`](Record::left).
 #[derive(Clone, Copy)]
 struct Record(u64);
 
 impl Record {
-    fn new(Key(key): Key, light: u8, short: u8, surprises: [u8; 2], unmeasured: u8) -> Self {
+    fn new(Key(key): Key, light: u8, short: u8, surprises: [u8; 2], left: u8) -> Self {
         let [asleep, otherwise] = surprises.map(|surprises| surprises.min(MOST_SURPRISES));
-        let last = asleep << 6 | otherwise << 4 | unmeasured;
+        let last = asleep << 6 | otherwise << 4 | left;
         Self(key | u64::from(light) << 16 | u64::from(short) << 8 | u64::from(last))
     }
 
@@ -123,14 +123,11 @@ impl Record {
         [self.0 as u8 >> 6, self.0 as u8 >> 4 & 3]
     }
 
+    /// How often the opener will not measure the loop. Of a loop that its opener does alone: how often it
+    /// will measure it, because it is doubtful.
     #[inline]
-    fn unmeasured(self) -> u8 {
+    fn left(self) -> u8 {
         self.0 as u8 & 0xf
-    }
-
-    #[inline]
-    fn is_doubtful(self) -> bool {
-        self.0 & DOUBTFUL != 0
     }
 
     /// Whether the opener does the loop alone.
@@ -166,29 +163,33 @@ thread_local! {
     /// The records have no destructor, so that a thread may use them at any time.
     static RECORDS: [Cell<Record>; 1 << PLACES] = const { [const { Cell::new(Record(0)) }; 1 << PLACES] };
 
-    /// The last look at the clock in a loop that is inside of so many others.
+    /// The last look at the clock in a loop that is inside of so many regions, joins, scopes and jobs.
     static LOOKS: [Cell<Look>; DEPTHS] = const { [const { Cell::new(Look::NONE) }; DEPTHS] };
 }
 
-/// Loops inside of so many others are measured each time.
+/// Loops inside of so many regions, joins, scopes and jobs are measured each time.
 pub(super) const DEPTHS: usize = 4;
+
+/// How often the opener of a doubtful loop measures it. A loop that takes long only now and then is found out
+/// if it does so once in so many times.
+const DOUBTED: u64 = 15;
 
 /// A look at the clock.
 #[derive(Clone, Copy)]
 struct Look {
     /// In ticks.
     time: u64,
-    /// The loop that the thread was in.
+    /// The loop that the thread was in, if it was not at its end.
     key: Key,
 }
 
 impl Look {
-    const NONE: Self = Self { time: 0, key: Key(0) };
+    const NONE: Self = Self { time: 0, key: Key::NONE };
 }
 
-/// Remembers that the calling thread looks at the clock after the first units of a loop, `depth` others
-/// around it, at this time in ticks. Returns whether the last such look is so long ago that the loop may have
-/// become long. Then this loop and the one of the last look are doubtful.
+/// The calling thread looks at the clock in a loop, inside of `depth` regions, joins, scopes and jobs, at
+/// this time in ticks. Returns whether its last look is so long ago that one of the two loops may have become
+/// long. Then both are doubtful.
 #[inline]
 pub(super) fn look(key: Key, depth: usize, now: u64, stopwatch: &Stopwatch) -> bool {
     LOOKS.with(|looks| {
@@ -201,9 +202,15 @@ pub(super) fn look(key: Key, depth: usize, now: u64, stopwatch: &Stopwatch) -> b
     })
 }
 
-/// Remembers that the calling thread has looked at the clock at the end of a loop that it has measured.
-pub(super) fn note_look(key: Key, depth: usize, now: u64) {
-    LOOKS.with(|looks| looks[depth].set(Look { time: now, key }));
+/// The same at the beginning of a loop that the thread measures: only the loop of the last look may have
+/// become long.
+pub(super) fn begin(depth: usize, now: u64, stopwatch: &Stopwatch) {
+    look(Key::NONE, depth, now, stopwatch);
+}
+
+/// The same at the end of such a loop: no loop of a look has gone on since it began.
+pub(super) fn end(depth: usize, now: u64) {
+    LOOKS.with(|looks| looks[depth].set(Look { time: now, key: Key::NONE }));
 }
 
 #[cold]
@@ -211,15 +218,16 @@ fn doubt(keys: [Key; 2]) {
     RECORDS.with(|records| {
         for key in keys {
             let place = &records[key.place()];
-            if place.get().is_of(key) {
-                place.set(Record(place.get().0 | DOUBTFUL));
+            let record = place.get();
+            if record.is_of(key) && record.was_short_enough() {
+                place.set(Record(record.0 & !0xf | DOUBTED));
             }
         }
     });
 }
 
 /// What the opener of a loop does, from what the calling thread remembers. `must_wake` says that a worker has
-/// to be woken if the loop is shared; `depth`, how many loops are around it.
+/// to be woken if the loop is shared; `depth`, how many regions, joins, scopes and jobs are around it.
 #[inline]
 pub(super) fn advice(key: Key, must_wake: bool, depth: usize) -> Advice {
     // A model must not depend on what earlier ones did.
@@ -230,14 +238,10 @@ pub(super) fn advice(key: Key, must_wake: bool, depth: usize) -> Advice {
         let place = &records[key.place()];
         let record = place.get();
         let alone = || {
-            if record.is_doubtful() {
-                place.set(Record(record.0 & !DOUBTFUL));
-                Advice::MeasureAlone
-            } else if depth < DEPTHS {
-                Advice::Alone
-            } else {
-                Advice::MeasureAlone
+            if record.left() > 0 {
+                place.set(Record(record.0 - 1));
             }
+            if record.left() > 0 || depth >= DEPTHS { Advice::MeasureAlone } else { Advice::Alone }
         };
         if !record.is_of(key) {
             Advice::Measure
@@ -249,11 +253,11 @@ pub(super) fn advice(key: Key, must_wake: bool, depth: usize) -> Advice {
             } else {
                 Advice::Measure
             }
-        } else if record.unmeasured() > 0 {
-            place.set(Record(record.0 - 1));
-            Advice::Share
         } else if record.was_short_enough() {
             alone()
+        } else if record.left() > 0 {
+            place.set(Record(record.0 - 1));
+            Advice::Share
         } else {
             Advice::Measure
         }
@@ -324,7 +328,7 @@ mod tests {
             (0..ENOUGH[0]).for_each(|_| record(key, SHORT));
             assert_eq!(advice(key, false), Advice::Alone);
         }
-        note_look(keys[0], 0, 0);
+        look(keys[0], 0, 0, &stopped::go_on());
     }
 
     #[test]
@@ -346,8 +350,10 @@ mod tests {
         make_short(&[LOOP, other]);
         assert!(look_after(WORTH_SHARING, other, 0));
         for key in [LOOP, other] {
-            assert_eq!(advice(key, false), Advice::MeasureAlone);
-            assert_eq!(advice(key, true), Advice::Alone, "it was measured");
+            let advices: Vec<_> = (0..20).map(|_| advice(key, false)).collect();
+            let (measured, alone) = advices.split_at(DOUBTED as usize);
+            assert!(measured.iter().all(|advice| *advice == Advice::MeasureAlone), "{advices:?}");
+            assert!(alone.iter().all(|advice| *advice == Advice::Alone), "{advices:?}");
         }
         assert!(!look_after(0, LOOP, 0));
     }
@@ -357,7 +363,7 @@ mod tests {
         let _deadline = testing::deadline();
         let inner = Key(9 << 58 | 1 << 25);
         make_short(&[LOOP, inner]);
-        note_look(inner, 1, 0);
+        look(inner, 1, 0, &stopped::go_on());
         for _ in 0..10 {
             assert!(!look_after(WORTH_SHARING / 8, inner, 1));
         }

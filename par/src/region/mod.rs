@@ -118,8 +118,11 @@ fn run_by_history<B: RegionBody>(
         let open = |rest| opening.open(Claimed::new(pool)?, rest);
         let mut measuring = Measuring::probing(stopwatch, &open, was_short, worth, &tell);
         let look = move |now| history::look(key, depth, now, &stopwatch);
+        let begin = move |now| history::begin(depth, now, &stopwatch);
         if advice == Advice::Alone {
             measuring.look_first(&look);
+        } else if advice == Advice::MeasureAlone && depth < DEPTHS {
+            measuring.say_begin(&begin);
         }
         let mut claimer = Claimer::probing(partition, &mut measuring);
         if advice == Advice::LetSleep {
@@ -130,7 +133,7 @@ fn run_by_history<B: RegionBody>(
         } else {
             opening.participate(&mut claimer);
             if advice == Advice::MeasureAlone && depth < DEPTHS {
-                history::note_look(key, depth, Stopwatch::now());
+                history::end(depth, Stopwatch::now());
             }
         }
     } else if advice == Advice::Measure {

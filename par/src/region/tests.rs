@@ -110,44 +110,119 @@ fn is_short_after<F: Fn(usize) -> u64 + Sync>(pool: &ThreadPool, units: usize, n
     is_short(Key::of::<Timed<F>>(units))
 }
 
+/// Short loops of these numbers of units before and after a loop, and a pause before all of them, in
+/// nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Others {
+    pause: u64,
+    before: &'static [usize],
+    after: &'static [usize],
+}
+
 /// How often a loop that was short and now takes long in the units `long` is done by its opener, before it no
-/// longer passes for a short one. Before it, short loops of these numbers of units are run each time. `None`
-/// if a record of one of them displaces that of the loop.
-fn times_until_noticed(units: usize, long: Range<usize>, others: &[usize]) -> Option<usize> {
+/// longer passes for a short one. `None` if a record of one of the others displaces that of the loop.
+fn times_until_noticed(units: usize, long: Range<usize>, others: Others) -> Option<usize> {
     let pool = pool(false);
     let is_long = AtomicBool::new(false);
-    let run_loop =
-        || {
-            others.iter().for_each(|&units| _ = is_short_after(&pool, units, |_| 5));
-            is_short_after(&pool, units, |unit| {
-                if is_long.load(Relaxed) && long.contains(&unit) { 100_000 } else { 0 }
-            })
-        };
-    (0..20).for_each(|_| _ = run_loop());
+    let run_others = |others: &[usize]| {
+        others.iter().for_each(|&units| _ = is_short_after(&pool, units, |_| 5));
+    };
+    let run_loop = || {
+        stopped::advance(Duration::from_nanos(others.pause));
+        run_others(others.before);
+        let is_short = is_short_after(&pool, units, |unit| {
+            if is_long.load(Relaxed) && long.contains(&unit) { 100_000 } else { 0 }
+        });
+        run_others(others.after);
+        is_short
+    };
+    (0..40).for_each(|_| _ = run_loop());
     run_loop().then(|| {
         is_long.store(true, Relaxed);
         (0..10).take_while(|_| run_loop()).count()
     })
 }
 
-/// Wherever the long units are, and whether other loops come between.
+/// Wherever the long units are, and whether other loops or pauses come between.
 #[test]
 fn a_loop_that_becomes_long_does_not_pass_for_a_short_one_for_ever() {
-    const OTHERS: [&[usize]; 5] = [&[], &[7], &[9], &[7, 11, 13], &[15, 17, 19]];
+    const NONE: &[usize] = &[];
+    const OTHERS: [[&[usize]; 2]; 7] = [
+        [NONE, NONE],
+        [&[7], NONE],
+        [NONE, &[9]],
+        [&[7], &[7]],
+        [&[11], &[11]],
+        [&[7, 11, 13], &[7]],
+        [&[15, 17], &[19]],
+    ];
     let _deadline = testing::deadline();
     let mut cases = 0;
-    for (units, others) in [2, 8, 64, 1000].into_iter().flat_map(|units| OTHERS.map(|others| (units, others)))
+    for (units, pause) in
+        [2, 8, 64, 1000].into_iter().flat_map(|units| [0, 2_000].map(|pause| (units, pause)))
     {
         let first = (units / 8).max(1);
-        for long in [0..first, first..units, units - 1..units] {
-            let case = format!("{long:?} of {units} units, {others:?} units of others");
-            // A new thread has no record of the loops.
-            let times = thread::spawn(move || times_until_noticed(units, long, others)).join().unwrap();
-            assert!(times.is_none_or(|times| times <= 2), "{case}: noticed after {times:?} times");
-            cases += usize::from(times.is_some());
+        for [before, after] in OTHERS {
+            let others = Others { pause, before, after };
+            for long in [0..first, first..units, units - 1..units] {
+                let case = format!("{long:?} of {units} units, {others:?}");
+                // A new thread has no record of the loops.
+                let times = thread::spawn(move || times_until_noticed(units, long, others)).join().unwrap();
+                assert!(times.is_none_or(|times| times <= 3), "{case}: noticed after {times:?} times");
+                cases += usize::from(times.is_some());
+            }
         }
     }
-    assert!(cases > 40, "{cases} of 60 cases");
+    assert!(cases > 120, "{cases} of 168 cases");
+}
+
+/// A loop that is long once in five times is a surprise, until it must be short too often in a row to pass
+/// for a short one.
+#[test]
+fn a_loop_that_is_long_now_and_then_does_not_pass_for_a_short_one_for_ever() {
+    let _deadline = testing::deadline();
+    let pool = pool(false);
+    let run_loop = |nanos: u64| is_short_after(&pool, 64, |unit| if unit > 40 { nanos } else { 0 });
+    let times_short =
+        |count: usize| (0..count).filter(|time| run_loop(if time % 5 == 0 { 100_000 } else { 0 })).count();
+    (0..40).for_each(|_| _ = run_loop(0));
+    assert!(run_loop(0));
+    times_short(200);
+    assert_eq!(times_short(200), 0);
+}
+
+/// A search for one of its first units, of 64.
+struct Search {
+    thread: ThreadId,
+    is_long: AtomicBool,
+}
+
+impl RegionBody for Search {
+    fn participate(&self, claimer: &mut Claimer<'_>) {
+        let mut limit = usize::MAX;
+        while let Some(run) = claimer.claim(limit) {
+            let nanos = if self.is_long.load(Relaxed) { 100_000 } else { 0 };
+            if thread::current().id() == self.thread {
+                run.for_each(|_| stopped::advance(Duration::from_nanos(nanos)));
+            }
+            limit = 5;
+        }
+    }
+}
+
+#[test]
+fn a_search_that_becomes_long_in_its_first_run_does_not_pass_for_a_short_one_for_ever() {
+    let _deadline = testing::deadline();
+    let pool = pool(false);
+    let search = Search { thread: thread::current().id(), is_long: AtomicBool::new(false) };
+    let is_short_after = || {
+        run(pool.state(), &plan(64), &search);
+        is_short(Key::of::<Search>(64))
+    };
+    (0..40).for_each(|_| _ = is_short_after());
+    assert!(is_short_after());
+    search.is_long.store(true, Relaxed);
+    assert!((0..4).any(|_| !is_short_after()));
 }
 
 #[test]

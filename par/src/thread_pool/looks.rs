@@ -17,7 +17,7 @@ use std::{
 pub(super) struct LooksForJobs {
     /// How long the worker waits before its first look.
     pause: Cell<Duration>,
-    /// When the worker has found the queue empty after it has run jobs from it.
+    /// When the worker has stopped to run jobs from the queue.
     since: Cell<Option<Instant>>,
     /// Whether there was a look since.
     has_looked: Cell<bool>,
@@ -39,7 +39,7 @@ impl LooksForJobs {
         true
     }
 
-    /// The look has found jobs, which have been run, or not.
+    /// The look has found jobs that had not begun, and they have been run. Or it has not.
     pub(super) fn note(&self, has_found: bool) {
         if has_found {
             let at_once = !self.has_looked.get();

@@ -19,7 +19,8 @@ pub struct Stats {
     pub bytes_in_file: u64,
     /// Bytes of frame data that were copied in memory on their way to the file: by
     /// [`QueuedWriter::append`](crate::QueuedWriter::append), and for compressed chunks that reach over a
-    /// frame's edge. The system's own copy, in `write`, is not among them.
+    /// frame's edge, and for frames in memory from which the device does not take them. The system's own
+    /// copy, in `write`, is not among them.
     pub bytes_copied: u64,
     /// Time since the file was opened, or until it was finished.
     pub elapsed: Duration,

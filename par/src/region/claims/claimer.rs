@@ -40,6 +40,9 @@ pub(crate) type Tell<'a> = dyn Fn(u64) + 'a;
 /// time. Returns whether the loop may have become long, so that the opener measures it.
 pub(crate) type Look<'a> = dyn Fn(u64) -> bool + 'a;
 
+/// Gets the time, in ticks, at which an opener begins to measure a loop that it does alone.
+pub(crate) type Begin<'a> = dyn Fn(u64) + 'a;
+
 /// Claims units for one participant, run by run.
 pub(crate) struct Claimer<'a> {
     partition: Partition,
@@ -68,6 +71,7 @@ pub(crate) struct Measuring<'a> {
     way: Way<'a>,
     /// Of an opener that does not measure its first run.
     look: Option<&'a Look<'a>>,
+    begin: Option<&'a Begin<'a>>,
 }
 
 /// What an opener that measures does otherwise.
@@ -83,7 +87,7 @@ enum Way<'a> {
 impl<'a> Measuring<'a> {
     /// For an opener that shares the loop.
     pub(crate) fn sharing(stopwatch: Stopwatch, tell: &'a Tell<'a>) -> Self {
-        Self { stopwatch, done: 0, tell, way: Way::Shares, look: None }
+        Self { stopwatch, done: 0, tell, way: Way::Shares, look: None, begin: None }
     }
 
     /// For an opener that begins alone, and calls `open` for the remaining units if the first ones show that
@@ -104,6 +108,12 @@ impl<'a> Measuring<'a> {
     #[inline]
     pub(crate) fn look_first(&mut self, look: &'a Look<'a>) {
         self.look = Some(look);
+    }
+
+    /// Lets an opener that begins alone say when it begins.
+    #[inline]
+    pub(crate) fn say_begin(&mut self, begin: &'a Begin<'a>) {
+        self.begin = Some(begin);
     }
 }
 
@@ -200,7 +210,8 @@ impl<'a> Claimer<'a> {
     /// a sixty-fourth of the units, for an eighth, then for all; of few units for one, and then for as many
     /// as it has done so far. So if some are long this time, though not the first ones, others may still be
     /// shared. If it looks first, it does an eighth of the units before it reads the clock. If there is no
-    /// reason to measure, it does all the others then, and does not read the clock again.
+    /// reason to measure, it does all the others then, and does not read the clock again. Otherwise it
+    /// measures a sixty-fourth of the units, and then the others.
     #[inline]
     fn decide(&mut self, limit: usize) {
         let Some(measuring) = self.measuring.as_deref_mut() else { return };
@@ -209,7 +220,10 @@ impl<'a> Claimer<'a> {
         if let Some(look) = measuring.look {
             if done == 0 {
                 self.most = units.div_ceil(UNMEASURED);
-            } else if done < units.min(limit) && look(measuring.stopwatch.start()) {
+                return;
+            }
+            // Also in a search that has ended: its first run may have taken long.
+            if look(measuring.stopwatch.start()) && done < units.min(limit) {
                 (measuring.look, measuring.done) = (None, done);
                 self.most = units.div_ceil(FIRST);
             } else {
@@ -219,7 +233,8 @@ impl<'a> Claimer<'a> {
             return;
         }
         let Some(took) = measuring.stopwatch.lap() else {
-            measuring.stopwatch.start();
+            let now = measuring.stopwatch.start();
+            measuring.begin.into_iter().for_each(|begin| begin(now));
             self.most = if was_short { units.div_ceil(FIRST) } else { 1 };
             return;
         };
