@@ -28,11 +28,11 @@ pub(super) struct Pending {
     opener: Thread,
 }
 
-/// What a thread uses that spawns a job.
+/// What a thread that spawns a job uses.
 #[derive(Debug)]
 struct Spawned {
     count: AtomicUsize,
-    /// Whether the opener sleeps or is about to: as PARKED, for jobs that spawn.
+    /// Whether the opener sleeps or is about to. The same as PARKED; threads that spawn jobs read this one.
     opener_sleeps: AtomicBool,
 }
 

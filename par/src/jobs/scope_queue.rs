@@ -59,10 +59,10 @@ impl ScopeQueue {
         self.jobs_were_added(pool);
     }
 
-    /// Sees to it that a worker looks for jobs that were added.
+    /// Makes sure that a worker looks for jobs that were added.
     #[inline]
     fn jobs_were_added(self: &Arc<Self>, pool: &PoolState) {
-        // As the ticket demands. It also pairs with the fence of a worker that falls asleep.
+        // Pairs with the fence in `Ticket::take`, and with that of a worker that falls asleep.
         fence(SeqCst);
         if pool.workers() == 0 {
             // The opener runs all jobs.

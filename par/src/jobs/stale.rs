@@ -4,8 +4,8 @@
 //! entry behind, which the thread drops that takes it out. While all threads are busy that take entries out,
 //! none takes stale ones out, so they are counted. When there are many and they are the greater part of the
 //! queue, the thread that left the last one *sweeps* the queue: it takes out every entry and puts back those
-//! that are not stale. An entry costs at most one more trip through the queue, and there are never more
-//! entries than twice those that are not stale, plus [`STALE`].
+//! that are not stale. Each sweep takes out more entries than it puts back. When a thread has left a stale
+//! entry and no other thread sweeps, there are at most [`STALE`] stale entries, or at most as many as others.
 
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;

@@ -1,7 +1,7 @@
 //! A record of the loops that a thread has opened: which ones one thread does sooner than two.
 //!
-//! A thread that helps costs more than a microsecond's work, and hundreds of times that if it sleeps. How
-//! long a loop takes is not known before it has run, but programs open the same loops again and again.
+//! A thread that helps costs up to a microsecond, and some fifty times that if it sleeps. How long a loop
+//! takes is not known before it has run, but programs open the same loops again and again.
 //!
 //! 1. A loop has a [`Key`]: its code and its number of items. A thread keeps a [`Record`] of each of some
 //!    loops, in a table of its own.
@@ -11,24 +11,28 @@
 //! 3. A loop that was shorter than [`WORTH_SHARING`] several times in a row is done by its opener alone. To
 //!    read the clock takes a good part of such a loop, so the opener [looks](look) at it once, after an
 //!    eighth of the units. If the thread has looked less than [`WORTH_SHARING`] ago, at another loop or the
-//!    same one, then neither what is done of this loop nor what was left of that one took long: that is all.
+//!    same one, then neither what is done of this loop nor what was left of that one took long, and the
+//!    opener does not measure this loop.
 //!    Otherwise one of them may have. So the opener measures the rest of this loop, and both loops are
 //!    *doubtful*: their openers measure all of their runs the next [`DOUBTED`] times. Loops inside of other
 //!    loops have looks of their own. If a run shows that the units left are worth it, the opener opens the
 //!    region for them. Then, or if a loop that was measured was not short, the record begins anew.
-//! 4. The opener of any other loop does not measure it the next [`UNMEASURED`] times.
+//! 4. The opener of a loop that was not short shares it the next [`UNMEASURED`] times, and does not measure
+//!    it.
 //! 5. If a worker has to be woken, the same holds for a loop that was shorter than [`WORTH_WAKING`] several
 //!    times in a row: its opener does it alone, and opens the region only for units that are worth that. If
 //!    such loops follow each other, it wakes a worker for all of them: see [`waking`](super::waking).
 //!
-//! So a loop that takes long again and again is shared. A loop that was always short, and takes long from now
-//! on, is shared the third time at the latest: the first time it may not be noticed, and the second time it
-//! may become long in the last run that its opener measures. That run is done by one thread: of a loop of two
-//! long units both, because one unit is not shared. So the record counts how often a loop was a [`SURPRISE`],
-//! and from then on it must be short more often in a row: see [`ENOUGH`].
+//! So a loop that takes long at least once in [`DOUBTED`] times is shared. A loop that was always short, and
+//! takes long from now on, is shared the third time at the latest, if a worker is awake: the first time it
+//! may not be noticed, and the second time it may become long in the last run that its opener measures. That
+//! run is done by one thread: of a loop of two long units both, because one unit is not shared. So the record
+//! counts how often a loop was a [`SURPRISE`], and from then on it must be short more often in a row: see
+//! [`ENOUGH`].
 //!
-//! Two loops whose keys have the same place in the table displace each other, and are shared. Where the clock
-//! is slow, and in a pool whose program wants it, all loops are shared.
+//! Two loops whose keys have the same place in the table displace each other. A loop of which no record is
+//! left is shared, after some of its units if it has many. Where the clock is slow, and in a pool whose
+//! program wants it, all loops are shared at once.
 
 use super::{
     RegionBody,
@@ -146,7 +150,9 @@ impl Record {
 /// What the opener of a loop does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Advice {
-    /// Shares the loop, and measures it.
+    /// Shares the loop, and measures it. If it has many units, begins alone: it may be short.
+    Probe,
+    /// Shares the loop, which was not short the last time, and measures it.
     Measure,
     /// Shares the loop.
     Share,
@@ -154,8 +160,8 @@ pub(super) enum Advice {
     Alone,
     /// Begins alone, and measures whether the units left are worth sharing.
     MeasureAlone,
-    /// Begins alone as for [`Alone`](Self::Alone), unless many such loops follow each other: the loop is too
-    /// short to wake a worker for it.
+    /// Begins alone as for [`MeasureAlone`](Self::MeasureAlone), unless many such loops follow each other:
+    /// the loop is too short to wake a worker for it.
     LetSleep,
 }
 
@@ -179,7 +185,7 @@ const DOUBTED: u64 = 15;
 struct Look {
     /// In ticks.
     time: u64,
-    /// The loop that the thread was in, if it was not at its end.
+    /// The loop that the thread was in; none if it was at the begin or the end of a loop that it measures.
     key: Key,
 }
 
@@ -208,7 +214,8 @@ pub(super) fn begin(depth: usize, now: u64, stopwatch: &Stopwatch) {
     look(Key::NONE, depth, now, stopwatch);
 }
 
-/// The same at the end of such a loop: no loop of a look has gone on since it began.
+/// The thread looks at the clock at the end of such a loop. What comes until its next look is no part of a
+/// loop.
 pub(super) fn end(depth: usize, now: u64) {
     LOOKS.with(|looks| looks[depth].set(Look { time: now, key: Key::NONE }));
 }
@@ -244,20 +251,22 @@ pub(super) fn advice(key: Key, must_wake: bool, depth: usize) -> Advice {
             if record.left() > 0 || depth >= DEPTHS { Advice::MeasureAlone } else { Advice::Alone }
         };
         if !record.is_of(key) {
-            Advice::Measure
+            Advice::Probe
         } else if must_wake && record.light() > 0 {
             if record.was_short_enough() {
                 alone()
             } else if record.was_light_enough() {
                 Advice::LetSleep
             } else {
-                Advice::Measure
+                Advice::Probe
             }
         } else if record.was_short_enough() {
             alone()
         } else if record.left() > 0 {
             place.set(Record(record.0 - 1));
             Advice::Share
+        } else if record.short() > 0 {
+            Advice::Probe
         } else {
             Advice::Measure
         }
@@ -309,8 +318,23 @@ mod tests {
         super::record(key, time, 0);
     }
 
+    /// For a loop of few units.
     fn advice(key: Key, must_wake: bool) -> Advice {
-        super::advice(key, must_wake, 0)
+        match super::advice(key, must_wake, 0) {
+            Advice::Probe => Advice::Measure,
+            advice => advice,
+        }
+    }
+
+    #[test]
+    fn only_a_loop_that_may_be_short_is_probed() {
+        let _deadline = testing::deadline();
+        let probes = || super::advice(LOOP, false, 0) == Advice::Probe;
+        assert!(probes());
+        record(LOOP, SHORT);
+        assert!(probes());
+        record(LOOP, LONG);
+        assert!((0..100).all(|_| !probes()));
     }
 
     /// Lets this time pass, and looks at the clock in a loop.

@@ -108,13 +108,14 @@ fn run_by_history<B: RegionBody>(
         advice => advice,
     };
     let was_short = matches!(advice, Advice::Alone | Advice::MeasureAlone | Advice::LetSleep);
-    // A loop of which less is known is shared as if the workers were awake: its first units say too little.
+    // Of other loops the first units say too little about the whole, so the limit for workers that are awake
+    // holds.
     let worth = if must_wake && was_short { WORTH_WAKING } else { WORTH_SHARING };
     let told = Cell::new(None);
     let tell = |time| told.set(Some(time));
     // How many threads may have done what the stopwatch has measured.
     let mut shared_by = 0;
-    if was_short || partition.is_probed() {
+    if was_short || advice == Advice::Probe && partition.is_probed() {
         let open = |rest| opening.open(Claimed::new(pool)?, rest);
         let mut measuring = Measuring::probing(stopwatch, &open, was_short, worth, &tell);
         let look = move |now| history::look(key, depth, now, &stopwatch);
@@ -136,7 +137,7 @@ fn run_by_history<B: RegionBody>(
                 history::end(depth, Stopwatch::now());
             }
         }
-    } else if advice == Advice::Measure {
+    } else if matches!(advice, Advice::Measure | Advice::Probe) {
         let mut measuring = Measuring::sharing(stopwatch, &tell);
         // To wake a thread may take longer than the loop.
         opening.share(pool, plan, Some(&mut measuring), || _ = stopwatch.start());

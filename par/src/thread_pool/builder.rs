@@ -132,8 +132,8 @@ impl Builder {
     /// Whether loops are shared however short they were before. By default, the thread that opens a loop does
     /// it alone after the same loop (the same code, with the same number of items) took one thread less than
     /// 1.5 µs several times in a row; or less than 50 µs, while all workers sleep that could help, unless
-    /// many such loops follow each other. It measures the loop meanwhile, and shares what is left if it takes
-    /// longer this time. What it has done until then takes as long as on one thread: that is most of a loop
+    /// many such loops follow each other. It looks at the clock meanwhile, and shares what is left if it takes
+    /// longer, this time or the next. What it has done until then takes as long as on one thread: that is most of a loop
     /// of a few long items that was almost empty the times before.
     pub fn share_short_loops(mut self, share: bool) -> Self {
         self.share_short_loops = share;

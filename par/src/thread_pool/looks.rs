@@ -17,7 +17,7 @@ use std::{
 pub(super) struct LooksForJobs {
     /// How long the worker waits before its first look.
     pause: Cell<Duration>,
-    /// When the worker has stopped to run jobs from the queue.
+    /// When the worker has stopped running jobs from the queue.
     since: Cell<Option<Instant>>,
     /// Whether there was a look since.
     has_looked: Cell<bool>,
@@ -39,7 +39,7 @@ impl LooksForJobs {
         true
     }
 
-    /// The look has found jobs that had not begun, and they have been run. Or it has not.
+    /// Notes whether the look has found jobs that had not begun. They have been run.
     pub(super) fn note(&self, has_found: bool) {
         if has_found {
             let at_once = !self.has_looked.get();

@@ -48,7 +48,7 @@ struct Direct {
     memory: usize,
     /// The buffer for bytes in the wrong memory, empty until there are some.
     buffer: Mutex<Vec<u8>>,
-    /// The system has refused a direct write all the same.
+    /// Whether the system has refused a direct write.
     is_refused: AtomicBool,
 }
 
@@ -110,8 +110,8 @@ fn whole_blocks(offset: u64, len: usize) -> Option<Range<usize>> {
     (last >= first + LEAST).then(|| (first - offset) as usize..(last - offset) as usize)
 }
 
-/// Whether the system has refused a direct write of bytes that it might take through the page cache: their
-/// position or memory, which may be mapped from another device, or all direct writes.
+/// Whether the system has refused a direct write of bytes that it may take through the page cache. It may
+/// refuse their position, their memory (a device may have lent it) or all direct writes.
 fn is_refusal(error: &io::Error) -> bool {
     let refusals = [Errno::INVAL, Errno::FAULT, Errno::NOTSUP, Errno::OPNOTSUPP];
     Errno::from_io_error(error).is_some_and(|error| refusals.contains(&error))

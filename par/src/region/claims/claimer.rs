@@ -36,8 +36,8 @@ pub(crate) type OpenRegion<'a> = dyn Fn(Partition) -> Option<&'a Counters> + 'a;
 /// Gets the time that the whole loop would take one thread, in nanoseconds.
 pub(crate) type Tell<'a> = dyn Fn(u64) + 'a;
 
-/// Gets the time now, in ticks, when the opener of a loop that was short looks at the clock for the first
-/// time. Returns whether the loop may have become long, so that the opener measures it.
+/// Gets the time now, in ticks, when the opener of a loop that was short looks at the clock. Returns whether
+/// the loop may have become long, so that the opener measures it.
 pub(crate) type Look<'a> = dyn Fn(u64) -> bool + 'a;
 
 /// Gets the time, in ticks, at which an opener begins to measure a loop that it does alone.
@@ -71,6 +71,7 @@ pub(crate) struct Measuring<'a> {
     way: Way<'a>,
     /// Of an opener that does not measure its first run.
     look: Option<&'a Look<'a>>,
+    /// Of an opener that measures from the first unit on.
     begin: Option<&'a Begin<'a>>,
 }
 
@@ -222,7 +223,8 @@ impl<'a> Claimer<'a> {
                 self.most = units.div_ceil(UNMEASURED);
                 return;
             }
-            // Also in a search that has ended: its first run may have taken long.
+            // Also in a search that has ended: its first run may have taken long. There is nothing to measure
+            // then.
             if look(measuring.stopwatch.start()) && done < units.min(limit) {
                 (measuring.look, measuring.done) = (None, done);
                 self.most = units.div_ceil(FIRST);

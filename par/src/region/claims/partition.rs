@@ -59,7 +59,7 @@ impl Partition {
             && matches!(self.kind, Kind::Dynamic { .. } | Kind::Guided { .. } | Kind::Greedy { .. })
     }
 
-    /// Whether a caller that may begin alone should do so, if it has no record of the loop.
+    /// Whether a caller that may begin alone should do so, if it does not know that the loop is long.
     #[inline]
     pub(crate) fn is_probed(&self) -> bool {
         self.units >= PROBED.start
