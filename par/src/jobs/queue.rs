@@ -10,7 +10,6 @@ use super::{
     error::SpawnError,
     fifo::Fifo,
     job::Job,
-    scope_queue::ScopeQueue,
     stale::{Entries, SweptQueue},
 };
 use crossbeam_utils::CachePadded;
@@ -33,12 +32,22 @@ pub(crate) trait SpawnedJob: Send + Sync {
     fn run(&self) -> bool;
 }
 
+/// The jobs of a scope, as a worker sees them that has taken their [ticket](super::ticket).
+pub(crate) trait ScopeJobs: Send + Sync {
+    /// Whether the scope has ended.
+    fn is_closed(&self) -> bool;
+
+    /// Runs some jobs, while the worker `may_go_on`. Calls `queue_ticket` if the ticket must be queued again.
+    /// Returns the number of jobs; `None` if the ticket was stale.
+    fn run_some(&self, queue_ticket: &dyn Fn(), may_go_on: &dyn Fn() -> bool) -> Option<usize>;
+}
+
 /// An entry of the queue.
 pub(crate) enum QueuedJob {
     Submitted(Arc<dyn Job>),
     Spawned(Arc<dyn SpawnedJob>),
     /// Jobs of a scope.
-    Scope(Arc<ScopeQueue>),
+    Scope(Arc<dyn ScopeJobs>),
 }
 
 impl Entries for Fifo<QueuedJob> {

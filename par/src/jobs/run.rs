@@ -2,6 +2,7 @@
 
 use super::{job::run_caught, queue::QueuedJob};
 use crate::{context::HeldValues, current, denormals::keep_denormals, thread_pool::state::PoolState};
+use std::sync::Arc;
 
 /// Runs a job of `pool`, unless it has begun elsewhere, or some jobs of a scope, while the thread
 /// `may_go_on`. `pool` must be the calling thread's pool. Returns whether there was a job to run.
@@ -13,7 +14,14 @@ pub(crate) fn run(pool: &PoolState, job: QueuedJob, may_go_on: impl Fn() -> bool
             Some(1)
         }
         QueuedJob::Spawned(job) => job.run().then_some(1),
-        QueuedJob::Scope(scope) => scope.run_some(pool, may_go_on),
+        QueuedJob::Scope(scope) => {
+            // A pool that has tickets has workers.
+            let queue_ticket = || {
+                pool.jobs.push(QueuedJob::Scope(Arc::clone(&scope)));
+                pool.sleep.wake_one();
+            };
+            scope.run_some(&queue_ticket, &may_go_on)
+        }
     };
     if ran.is_none() {
         pool.jobs.popped_stale();

@@ -7,7 +7,7 @@
 
 use super::{
     publish::publish,
-    queue::{QueuedJob, SpawnedJob},
+    queue::{QueuedJob, ScopeJobs, SpawnedJob},
     stale::{Entries, SweptQueue},
     ticket::Ticket,
 };
@@ -76,31 +76,8 @@ impl ScopeQueue {
     #[cold]
     fn queue_ticket(self: &Arc<Self>, pool: &PoolState) {
         if self.ticket.queue() {
-            publish(pool, QueuedJob::Scope(Arc::clone(self)));
+            publish(pool, QueuedJob::Scope(Arc::<Self>::clone(self)));
         }
-    }
-
-    /// Runs some jobs on a worker that has taken the ticket, while it `may_go_on`. Returns their number;
-    /// `None` if the ticket was stale.
-    pub(super) fn run_some(
-        self: &Arc<Self>,
-        pool: &PoolState,
-        may_go_on: impl Fn() -> bool,
-    ) -> Option<usize> {
-        if self.ticket.take() {
-            return None;
-        }
-        let mut next = self.jobs.pop();
-        if next.is_some() && !self.jobs.is_empty() {
-            self.queue_ticket(pool);
-        }
-        let (mut taken, mut ran) = (0, 0);
-        while let Some(job) = next {
-            ran += usize::from(self.run(&*job));
-            taken += 1;
-            next = if taken < TURN && may_go_on() { self.jobs.pop() } else { None };
-        }
-        Some(ran)
     }
 
     /// Takes out the oldest job, and runs it if it has not begun. Returns whether there was one. For the
@@ -145,9 +122,27 @@ impl ScopeQueue {
         while self.jobs.pop().is_some() {}
         self.ticket.close()
     }
+}
 
-    /// Whether the scope has ended.
-    pub(super) fn is_closed(&self) -> bool {
+impl ScopeJobs for ScopeQueue {
+    fn is_closed(&self) -> bool {
         self.ticket.is_closed()
+    }
+
+    fn run_some(&self, queue_ticket: &dyn Fn(), may_go_on: &dyn Fn() -> bool) -> Option<usize> {
+        if self.ticket.take() {
+            return None;
+        }
+        let mut next = self.jobs.pop();
+        if next.is_some() && !self.jobs.is_empty() && self.ticket.queue() {
+            queue_ticket();
+        }
+        let (mut taken, mut ran) = (0, 0);
+        while let Some(job) = next {
+            ran += usize::from(self.run(&*job));
+            taken += 1;
+            next = if taken < TURN && may_go_on() { self.jobs.pop() } else { None };
+        }
+        Some(ran)
     }
 }

@@ -169,15 +169,15 @@ thread_local! {
     /// The records have no destructor, so that a thread may use them at any time.
     static RECORDS: [Cell<Record>; 1 << PLACES] = const { [const { Cell::new(Record(0)) }; 1 << PLACES] };
 
-    /// The last look at the clock in a loop that is inside of so many regions, joins, scopes and jobs.
+    /// Element n: the last look at the clock in a loop inside of n regions, joins, scopes and jobs.
     static LOOKS: [Cell<Look>; DEPTHS] = const { [const { Cell::new(Look::NONE) }; DEPTHS] };
 }
 
-/// Loops inside of so many regions, joins, scopes and jobs are measured each time.
+/// A loop inside of at least this many regions, joins, scopes and jobs is measured each time.
 pub(super) const DEPTHS: usize = 4;
 
-/// How often the opener of a doubtful loop measures it. A loop that takes long only now and then is found out
-/// if it does so once in so many times.
+/// How often the opener of a doubtful loop measures it. A loop that takes long only now and then is noticed if
+/// it does so once in 15 calls.
 const DOUBTED: u64 = 15;
 
 /// A look at the clock.

@@ -9,7 +9,7 @@ pub(crate) enum Way {
     /// It is with the system, which writes it to the physical device later.
     PageCache,
     /// The physical device has it, but for parts of a block or two at its ends.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has direct writes here"))]
     Direct {
         /// How many of its bytes were copied in memory before.
         copied: u64,
