@@ -1,9 +1,9 @@
 //! Writes that go past the page cache of the system (Linux).
 //!
-//! A write to the page cache copies the bytes. Later the system looks for them page by page. On two
-//! processors both take a third of a second of processor time for each gigabyte, and the computation needs
-//! that time. A direct write lets the device read the bytes where they are. It returns only when the device
-//! has them. A program that reads the file later reads it from the device.
+//! A write to the page cache copies the bytes. Later the system looks for them page by page. Together that
+//! takes half a second of processor time or more for each gigabyte, which the computation could use. A direct
+//! write lets the device read the bytes where they are. It returns only when the device has them. A program
+//! that reads the file later reads it from the device.
 //!
 //! The device demands that position, length and memory of a direct write are multiples of certain numbers.
 //! The bytes before the first such position in a frame and behind the last one go through the page cache. The
